@@ -8,7 +8,7 @@ use mask::secret;
 /// Variables of the host that processes in a sandbox inherit: the search path for programs, text encoding, the user's
 /// name, and access to the network through a proxy or with extra certificates. A proxy's password is passed on too,
 /// and is masked like every password in a URL.
-const PASSED_ON: &[&str] = &[
+pub const PASSED_ON: &[&str] = &[
     "PATH",
     "SHELL",
     "USER",

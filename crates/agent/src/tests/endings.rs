@@ -1,4 +1,4 @@
-//! Compares the table of endings in `docs/design/verdicts.md` with agents that write their answers in a protocol of their
+//! Compares the table of endings in `docs/explanation/verdicts.md` with agents that write their answers in a protocol of their
 //! own. `cli/tests/cli/endings.rs` does the same for agents with a model.
 
 use model::Ending;
@@ -15,7 +15,7 @@ const UNREAD: &[&str] = &["output cannot be read", "HTTP 500", "answer is cut of
 
 /// Returns the cell of the table for `happens` and `agent`.
 fn cell(happens: &str, agent: &str) -> String {
-    let page = include_str!("../../../../docs/design/verdicts.md");
+    let page = include_str!("../../../../docs/explanation/verdicts.md");
     let table = page.split("<!-- endings -->").nth(1).unwrap().split("<!-- end -->").next().unwrap();
     let mut rows =
         table.trim().lines().map(|line| line.trim_matches('|').split('|').map(str::trim).collect::<Vec<_>>());
@@ -176,7 +176,7 @@ async fn a_recorded_answer_ends_as_the_table_says() {
         ("reaches its limit of tokens", tokens),
         ("no connection, or no such program", AgentHarness { argument: absent, ..line("none", "{}") }),
     ];
-    compare(&recorded::RECORDED, conversations).await;
+    compare(&recorded::Recorded, conversations).await;
 }
 
 #[tokio::test]

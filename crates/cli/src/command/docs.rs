@@ -19,6 +19,9 @@ const SECTIONS: usize = 10;
 /// Maximum number of characters of a line from a section.
 const LINE: usize = 96;
 
+/// Beginning of a line below a heading that lists further words under which the section is found, separated by commas.
+const INDEX: &str = "<!-- index: ";
+
 /// Arguments of `docs`.
 #[derive(Debug, clap::Args)]
 pub struct DocsArgs {
@@ -38,13 +41,14 @@ pub fn run(args: &DocsArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     if let [name] = &words[..]
         && let Some((_, page)) = page(name)
     {
-        terminal.out(page);
+        let shown = page.lines().filter(|line| !line.starts_with("<!--"));
+        terminal.out(&shown.map(|line| format!("{line}\n")).collect::<String>());
         return Ok(ExitCode::SUCCESS);
     }
     let found = search(&words);
     if found.is_empty() {
         return Err(CliError::nothing(format!("no page contains {}", quoted(&words)))
-            .hint("`trialrun docs` lists all pages; search for fewer words, or for a part of a word"));
+            .hint("`trialrun docs` lists all pages; search for fewer words, or for the beginning of a word"));
     }
     let style = &terminal.out_style;
     let bold = |text: &str| if style.color { format!("\x1b[1m{text}\x1b[0m") } else { text.to_owned() };
@@ -87,31 +91,46 @@ fn title(page: &str) -> &str {
 struct Section {
     page: &'static str,
     heading: String,
+    /// Words under which it is found, in addition to those that it contains.
+    index: Vec<&'static str>,
     lines: Vec<&'static str>,
 }
 
 impl Section {
-    /// Returns how well the section fits; `None` if it lacks a word. Words in headings count most.
+    /// Returns how well the section fits; `None` if it lacks a word. Its entries in the index count most, then the
+    /// words of its own heading.
     fn rank(&self, words: &[String]) -> Option<usize> {
-        let (heading, text) = (self.heading.to_lowercase(), self.lines.join("\n").to_lowercase());
-        let page = self.page.to_lowercase();
-        words.iter().try_fold(0, |sum, word| {
-            let word = word.as_str();
-            let at_head = 20 * usize::from(heading.contains(word)) + 5 * usize::from(page.contains(word));
-            let inside = text.matches(word).count().min(10);
-            Some(sum + at_head + inside).filter(|_| at_head + inside > 0)
-        })
+        let text = self.lines.join("\n").to_lowercase();
+        let (title, own) = self.heading.rsplit_once(" › ").unwrap_or(("", &self.heading));
+        let (title, own) = (title.to_lowercase(), own.to_lowercase());
+        let query = words.join(" ");
+        let is_indexed = self.index.iter().any(|entry| *entry == query);
+        let rank = words.iter().try_fold(0, |sum, word| {
+            let mut rank = 20 * usize::from(count(&own, word) > 0)
+                + 5 * usize::from(count(&title, word) > 0)
+                + 5 * usize::from(count(self.page, word) > 0)
+                + 20 * usize::from(self.index.iter().any(|entry| count(entry, word) > 0));
+            rank += count(&text, word).min(10);
+            Some(sum + rank).filter(|_| rank > 0)
+        });
+        rank.or(is_indexed.then_some(0)).map(|rank| rank + 1000 * usize::from(is_indexed))
     }
 
     /// Returns the first line with as many of the words as possible.
     fn line(&self, words: &[String]) -> Option<String> {
-        let count = |line: &str| words.iter().filter(|word| line.to_lowercase().contains(word.as_str())).count();
+        let contained = |line: &str| words.iter().filter(|word| count(&line.to_lowercase(), word) > 0).count();
         let lines = self.lines.iter().copied().filter(|line| !line.trim().is_empty() && !line.starts_with("```"));
         // Of equal lines, `max_by_key` returns the last one.
-        let line = lines.rev().max_by_key(|line| count(line))?.trim();
+        let line = lines.rev().max_by_key(|line| contained(line))?.trim();
         let cut: String = line.chars().take(LINE).collect();
         Some(if cut.len() < line.len() { format!("{cut}…") } else { cut })
     }
+}
+
+/// Returns how often a word of `text` begins with `word`, so that `port` does not find `report`.
+fn count(text: &str, word: &str) -> usize {
+    let is_at_start = |at: usize| !text[..at].ends_with(char::is_alphanumeric);
+    text.match_indices(word).filter(|(at, _)| is_at_start(*at)).count()
 }
 
 /// Returns all sections. The heading of a section is preceded by the title of its page.
@@ -119,15 +138,20 @@ fn sections() -> Vec<Section> {
     let mut all = Vec::new();
     for &(page, text) in PAGES.iter().filter(|(name, _)| *name != START) {
         let title = title(text);
-        let mut section = Section { page, heading: title.to_owned(), lines: Vec::new() };
+        let mut section = Section { page, heading: title.to_owned(), index: Vec::new(), lines: Vec::new() };
         let mut is_code = false;
         for line in text.lines() {
             is_code ^= line.trim_start().starts_with("```");
             let heading = line.strip_prefix("##").filter(|_| !is_code).map(|rest| rest.trim_start_matches('#').trim());
             match heading {
                 Some(heading) => {
-                    let next = Section { page, heading: format!("{title} › {heading}"), lines: Vec::new() };
+                    let heading = format!("{title} › {heading}");
+                    let next = Section { page, heading, index: Vec::new(), lines: Vec::new() };
                     all.push(std::mem::replace(&mut section, next));
+                }
+                None if line.starts_with(INDEX) => {
+                    let entries = line.trim_start_matches(INDEX).trim_end_matches(" -->");
+                    section.index.extend(entries.split(", "));
                 }
                 None if line.starts_with("# ") || line.starts_with("<!--") => {}
                 None => section.lines.push(line),
@@ -154,15 +178,80 @@ fn quoted(words: &[String]) -> String {
 mod tests {
     use super::*;
 
+    /// Words that users type, each with the page that the first hit is on.
+    const FIRST: [(&str, &str); 50] = [
+        ("p-value", "explanation/rates"),
+        ("flaky", "explanation/rates"),
+        ("pass rate", "explanation/rates"),
+        ("confidence interval", "explanation/rates"),
+        ("pass@k", "explanation/rates"),
+        ("recall", "explanation/rates"),
+        ("exit code", "reference/exit-codes"),
+        ("ctrl-c", "reference/exit-codes"),
+        ("timeout", "how-to/budgets"),
+        ("max tokens", "how-to/budgets"),
+        ("port", "how-to/your-own-agent"),
+        ("server", "how-to/your-own-agent"),
+        ("python", "how-to/your-own-agent"),
+        ("mask", "masking"),
+        ("secrets", "masking"),
+        ("retry", "explanation/verdicts"),
+        ("outcome", "explanation/verdicts"),
+        ("context window", "explanation/verdicts"),
+        ("undecided", "explanation/verdicts"),
+        ("cost", "reference/costs"),
+        ("prices", "reference/costs"),
+        ("docker", "how-to/containers"),
+        ("baseline", "how-to/compare"),
+        ("regression", "how-to/compare"),
+        ("judge", "how-to/judges"),
+        ("cassette", "how-to/cassettes"),
+        ("cassette record", "how-to/cassettes"),
+        ("stale", "how-to/cassettes"),
+        ("offline", "reference/scripted-model"),
+        ("mock", "reference/scripted-model"),
+        ("api key", "how-to/sign-in"),
+        ("login", "how-to/sign-in"),
+        ("network", "explanation/isolation"),
+        ("sandbox", "explanation/isolation"),
+        ("pull request", "explanation/isolation"),
+        ("environment variable", "reference/configuration"),
+        ("jobs", "reference/configuration"),
+        ("rate limit", "reference/configuration"),
+        ("watch", "how-to/debug-a-trial"),
+        ("failed", "how-to/debug-a-trial"),
+        ("shard", "how-to/ci"),
+        ("quarantine", "how-to/quarantine"),
+        ("hook", "how-to/hooks"),
+        ("setup", "reference/scenario"),
+        ("skip", "reference/scenario"),
+        ("csv", "how-to/cases-from-a-table"),
+        ("typescript", "reference/tests-as-code"),
+        ("regex", "reference/assertions"),
+        ("junit", "reference/reports"),
+        ("database", "reference/record"),
+    ];
+
+    fn first(words: &str) -> Option<&'static str> {
+        let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
+        search(&words).first().map(|section| section.page)
+    }
+
     #[test]
-    fn a_section_about_the_words_comes_first() {
-        let first = |words: &str| {
-            let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
-            search(&words).first().map(|section| section.page)
-        };
-        assert_eq!(first("quarantine"), Some("how-to/quarantine"));
-        assert_eq!(first("cassette record"), Some("how-to/cassettes"));
+    fn the_first_hit_is_about_the_words() {
+        for (words, page) in FIRST {
+            assert_eq!(first(words), Some(page), "{words}");
+        }
         assert_eq!(first("xyzzy"), None);
+    }
+
+    #[test]
+    fn no_two_sections_have_the_same_word_in_their_index() {
+        let mut all: Vec<&str> = sections().into_iter().flat_map(|section| section.index).collect();
+        all.sort_unstable();
+        let twice: Vec<_> = all.windows(2).filter(|pair| pair[0] == pair[1]).collect();
+        assert!(twice.is_empty(), "{twice:?}");
+        assert!(all.iter().all(|entry| *entry == entry.to_lowercase()), "{all:?}");
     }
 
     #[test]

@@ -34,7 +34,8 @@ fn root() -> PathBuf {
 
 /// Returns the paths of all user pages, relative to the root.
 fn pages() -> Vec<String> {
-    let mut pages: Vec<String> = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"].map(str::to_owned).to_vec();
+    let mut pages: Vec<String> =
+        ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"].map(str::to_owned).to_vec();
     let mut folders = vec![root().join("docs"), root().join("examples"), root().join("packs")];
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
@@ -95,7 +96,7 @@ impl Page {
             match event {
                 Event::Html(html) => {
                     let comment = html.trim().strip_prefix("<!-- ").and_then(|html| html.strip_suffix(" -->"));
-                    purpose = comment.map(str::to_owned).or(purpose);
+                    purpose = comment.filter(|text| !text.starts_with("index: ")).map(str::to_owned).or(purpose);
                 }
                 Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(language))) => {
                     block = Some(Block { language: language.into(), code: String::new(), purpose: purpose.take() });

@@ -1,4 +1,4 @@
-//! Compares the table of endings in `docs/design/verdicts.md` with what becomes of a trial: with the embedded agent, and
+//! Compares the table of endings in `docs/explanation/verdicts.md` with what becomes of a trial: with the embedded agent, and
 //! with the real programs of vendors where they are installed. Their models are scripted.
 //!
 //! `trialrun_agent::tests::endings` does the same for agents that are not run by a model of ours.
@@ -80,7 +80,7 @@ fn situations(command: impl Fn(&str) -> Value) -> Vec<Situation> {
 /// Returns the cell of the table for `happens` and `agent`.
 #[track_caller]
 fn cell(happens: &str, agent: &str) -> String {
-    let page = include_str!("../../../../docs/design/verdicts.md");
+    let page = include_str!("../../../../docs/explanation/verdicts.md");
     let table = page.split("<!-- endings -->").nth(1).unwrap().split("<!-- end -->").next().unwrap();
     let mut rows =
         table.trim().lines().map(|line| line.trim_matches('|').split('|').map(str::trim).collect::<Vec<_>>());

@@ -95,28 +95,30 @@ fn reference_pages_are_up_to_date() {
 
 #[test]
 fn reference_updates_only_generated_sections() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
     let project = empty();
     project.run(&["reference"]).exits(3);
     project.write("pages/notes.txt", "");
     assert!(project.run(&["reference", "--dir", "pages"]).exits(2).err.contains("pages has no pages"));
-    for page in std::fs::read_dir(root).unwrap().map(|entry| entry.unwrap().path()) {
-        let name = page.file_name().unwrap().to_str().unwrap();
-        project.write(&format!("pages/{name}"), &std::fs::read_to_string(&page).unwrap());
+    for folder in ["reference", "how-to", "explanation"] {
+        for page in std::fs::read_dir(root.join(folder)).unwrap().map(|entry| entry.unwrap().path()) {
+            let name = page.file_name().unwrap().to_str().unwrap();
+            project.write(&format!("pages/{folder}/{name}"), &std::fs::read_to_string(&page).unwrap());
+        }
     }
-    let fresh = project.read("pages/fake-agent.md");
+    let fresh = project.read("pages/reference/fake-agent.md");
     let edited = fresh.replace("`!say", "`!shout").replace("# The `fake` agent", "# Fakes");
-    project.write("pages/fake-agent.md", &edited);
+    project.write("pages/reference/fake-agent.md", &edited);
     let stale = project.run(&["reference", "--dir", "pages"]).exits(2).err;
-    assert!(stale.contains("stale: pages/fake-agent.md\n"), "{stale}");
+    assert!(stale.contains("stale: pages/reference/fake-agent.md\n"), "{stale}");
     project.run(&["reference", "--dir", "pages", "--write"]).exits(0);
-    assert_eq!(project.read("pages/fake-agent.md"), edited.replace("`!shout", "`!say"));
+    assert_eq!(project.read("pages/reference/fake-agent.md"), edited.replace("`!shout", "`!say"));
     for (from, to, output) in [
-        ("fake directives -->", "fake commands -->", "unknown or repeated section `fake commands`"),
+        ("fake directives -->", "fake commands -->", "unknown section `fake commands`"),
         ("<!-- end -->", "", "the `fake directives` section has no `<!-- end -->`"),
         ("<!-- generated: fake directives -->", "", "no page in pages has the `fake directives` section"),
     ] {
-        project.write("pages/fake-agent.md", &fresh.replace(from, to));
+        project.write("pages/reference/fake-agent.md", &fresh.replace(from, to));
         let refused = project.run(&["reference", "--dir", "pages", "--write"]).exits(2).err;
         assert!(refused.contains(output), "{refused}");
     }

@@ -16,7 +16,7 @@ const OF_ONE: [&str; 8] = ["$not", "$contains", "$each", "$sort", "$nth", "$firs
 const OF_MANY: [&str; 4] = ["$and", "$or", "$all", "$sequence"];
 
 /// Reports every penalty in `node`, as written, that has no effect. A penalty on the whole expectation has an effect
-/// only if it is critical. Otherwise, it only causes a warning, because the original engine requires the value in that
+/// only if it is critical. Otherwise, it only causes a warning, because @isdk/ai-test-runner requires the value in that
 /// case.
 pub fn warn(node: &Node, rules: &Rules, problems: &mut Problems) {
     if let Some((Meta { critical: false, .. }, place)) = penalty(node) {

@@ -50,6 +50,7 @@ mod operator;
 mod path;
 mod pattern;
 mod prelude;
+mod quick_score;
 mod returned;
 mod rule;
 mod rules;

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::found::{Flaw, Found, Pass};
 use crate::meta::Meta;
+use crate::quick_score::QuickScore;
 use crate::returned;
 use crate::rule::{Rule, Scope};
 use crate::source_location::SourceLocation;
@@ -60,7 +61,7 @@ impl Matcher {
     }
 
     /// Returns the score of `actual` in the same way as [`Rule::quick_score`]. A part with metadata has none.
-    pub fn quick_score(&self, actual: Option<&Value>, at: &Scope<'_>) -> Option<f64> {
+    pub fn quick_score(&self, actual: Option<&Value>, at: &Scope<'_>) -> Option<QuickScore> {
         if self.meta == Meta::default() { self.rule.quick_score(actual, at) } else { None }
     }
 

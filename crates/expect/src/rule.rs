@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::found::Found;
 use crate::host::Host;
 use crate::path;
+use crate::quick_score::QuickScore;
 use crate::rules::Rules;
 use crate::strategy::Strategy;
 use crate::text_diff::TextDiff;
@@ -18,8 +19,8 @@ pub trait Rule: std::fmt::Debug + Send + Sync {
     fn judge(&self, actual: Option<&Value>, at: &Scope<'_>) -> Found;
 
     /// Returns the score of `actual` without an explanation, or `None` if only [`Rule::judge`] can tell. If it is
-    /// `Some`, the result is decided and matches only with the score 1, and every mismatch reduces the score.
-    fn quick_score(&self, _actual: Option<&Value>, _at: &Scope<'_>) -> Option<f64> {
+    /// `Some`, the result is decided.
+    fn quick_score(&self, _actual: Option<&Value>, _at: &Scope<'_>) -> Option<QuickScore> {
         None
     }
 }

@@ -74,14 +74,14 @@ pub(super) fn one_of(
 }
 
 /// Returns the items that determine the result, or `None` if one matches. Of the items that have a quick score, that is
-/// the first of those with the best score: to explain every mismatch is slow if there are thousands.
+/// the first of the nearest: to explain every mismatch is slow if there are thousands.
 fn unmatched<'v>(items: &'v [Value], wanted: &Matcher, inside: &Scope<'_>) -> Option<Vec<(usize, &'v Value)>> {
-    let mut nearest: Option<(usize, f64)> = None;
+    let mut nearest: Option<(usize, QuickScore)> = None;
     let mut determining = Vec::new();
     for (index, item) in items.iter().enumerate() {
         match wanted.quick_score(Some(item), inside) {
-            Some(score) if score >= 1.0 => return None,
-            Some(score) if nearest.is_none_or(|(_, best)| score > best) => nearest = Some((index, score)),
+            Some(score) if score.matches() => return None,
+            Some(score) if nearest.is_none_or(|(_, best)| score.is_nearer(best)) => nearest = Some((index, score)),
             Some(_) => {}
             None => determining.push(index),
         }
@@ -110,15 +110,15 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{Data, Expectation, Host, Rules, WithoutScripts};
+    use crate::{Data, Expectation, Host, Rules, Strict, WithoutScripts};
 
     #[test]
     fn a_list_has_the_score_of_its_first_nearest_item() {
         let host: Arc<dyn Host> = Arc::new(WithoutScripts);
-        let judge = |wanted: &Value, actual: &Value| {
+        let judge = |wanted: &Value, actual: &Value, strict: Strict| {
             let node = Node::from_json(wanted, &Source::new("a.yaml", ""));
-            let expectation = Expectation::from_value(&node, Rules::default(), &host, None, &mut Problems::new());
-            expectation.judge(Some(actual), &Data::default())
+            let rules = Rules { strict, ..Rules::default() };
+            Expectation::from_value(&node, rules, &host, None, &mut Problems::new()).judge(Some(actual), &Data::default())
         };
         let items = [
             json!(null),
@@ -130,21 +130,34 @@ mod tests {
             json!({"b": "y"}),
             json!({"a": "x", "b": "yes", "c": {"d": 4}}),
             json!({"a": "x", "b": "no", "c": {"d": 3, "e": "f"}}),
+            json!({"a": "x", "b": "no", "c": {"d": 3, "e": "f"}, "extra": 1}),
+            json!([3, {"d": 4, "e": 5}, "a long sentence"]),
+            json!([3, {"d": 4}, "a  long sentence"]),
         ];
         let parts = json!({"a": "x", "b": "/^y/", "c": {"d": 3, "e": {"$exists": false}}});
         let plain = json!({"a": "x", "b": "/^n/", "c": {"d": 4, "e": "f"}});
         let weighted = json!({"a": {"$expect": "x", "$score": 90}, "b": {"$expect": "/^y/", "$critical": true}});
         let texts = [json!("a long sentence"), json!("{\"a\":1}"), json!("/long|x/"), json!("zz")];
-        for wanted in texts.into_iter().chain([json!(3), json!(null), json!({}), json!([3]), parts, plain, weighted]) {
+        let operators = [json!({"$diff": "a long sentence"}), json!({"d": {"$gt": 3}}), json!({"b": {"$in": ["no"]}})];
+        let list = json!([3, {"d": 4}, {"$diff": {"value": "a long sentence", "type": "words"}}]);
+        let values = [json!(3), json!(null), json!({}), json!([3]), json!({"c.d": 3, "a": "x", "b": "no"})];
+        let wanted = texts.into_iter().chain(values).chain(operators).chain([list, parts, plain, weighted]);
+        for (wanted, all) in wanted.flat_map(|wanted| [(wanted.clone(), false), (wanted, true)]) {
+            let strict = Strict { object: all, array: all, diff: all };
             for count in 1..=items.len() {
-                let alone: Vec<f64> = items[..count].iter().map(|item| judge(&wanted, item).score).collect();
-                let found = judge(&json!({"$contains": wanted}), &json!(items[..count]));
-                let most = alone.iter().copied().fold(0.0, f64::max);
-                assert_eq!(found.score, most, "{wanted} in {count} items");
-                let nearest = alone.iter().position(|score| *score == most).unwrap();
+                let what = format!("{wanted} in {count} items, strict: {all}");
+                let alone: Vec<Found> = items[..count].iter().map(|item| judge(&wanted, item, strict)).collect();
+                let found = judge(&json!({"$contains": wanted}), &json!(items[..count]), strict);
+                let most = alone.iter().map(|item| item.score).fold(0.0, f64::max);
+                assert_eq!(found.score, most, "{what}");
+                assert_eq!(found.pass, alone.iter().fold(Pass::No, |pass, item| pass.or(item.pass)), "{what}");
+                let is_best = |item: &&Found| item.score == most;
+                let firm = |item: &Found| item.flaws.iter().any(|flaw| flaw.firm);
+                let is_firm = alone.iter().filter(is_best).all(firm);
+                let nearest = alone.iter().position(|item| item.score == most && firm(item) == is_firm).unwrap();
                 let closest = format!("closest match is item {nearest}:");
                 let message = found.flaws.first().and_then(|flaw| flaw.message.clone()).unwrap_or_default();
-                assert!(found.pass == Pass::Yes || message.contains(&closest), "{wanted} in {count} items: {message}");
+                assert!(found.pass == Pass::Yes || message.contains(&closest), "{what}: {message}");
             }
         }
     }

@@ -47,4 +47,9 @@ impl Rule for Diff {
         };
         self.diff.judge(text.trim(), &self.expected, at.run.rules, at.quiet, &self.place)
     }
+
+    fn quick_score(&self, actual: Option<&Value>, _at: &Scope<'_>) -> Option<QuickScore> {
+        let Some(text) = actual.and_then(Value::as_str) else { return Some(QuickScore::from_bool(false)) };
+        self.diff.quick_score(text.trim(), &self.expected)
+    }
 }

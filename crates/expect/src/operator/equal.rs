@@ -36,4 +36,9 @@ impl Rule for Equal {
         };
         Found::flawed(Flaw::new(&self.place, message).expected(expected).actual(actual))
     }
+
+    fn quick_score(&self, actual: Option<&Value>, _at: &Scope<'_>) -> Option<QuickScore> {
+        let pass = Pass::equal(actual, &self.value);
+        (pass != Pass::Unknown).then(|| QuickScore::from_bool((pass == Pass::Yes) == self.wanted))
+    }
 }

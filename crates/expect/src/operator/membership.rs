@@ -22,9 +22,16 @@ pub(super) fn read(compiler: &mut Compiler<'_>, operand: &Node, operator: &'stat
     Some(Box::new(Membership { values, wanted: operator == "$in", place: SourceLocation::from_node(operand) }))
 }
 
+impl Membership {
+    /// Returns whether the value is one of those listed.
+    fn has(&self, actual: Option<&Value>) -> Pass {
+        self.values.iter().fold(Pass::No, |pass, value| pass.or(Pass::equal(actual, value)))
+    }
+}
+
 impl Rule for Membership {
     fn judge(&self, actual: Option<&Value>, _at: &Scope<'_>) -> Found {
-        match self.values.iter().fold(Pass::No, |pass, value| pass.or(Pass::equal(actual, value))) {
+        match self.has(actual) {
             Pass::Unknown => return Found::rounded(actual, &self.place),
             pass if (pass == Pass::Yes) == self.wanted => return Found::full(),
             _ => {}
@@ -35,5 +42,10 @@ impl Rule for Membership {
         let message = format!("{} is {which} of {shown}", value::shown(actual));
         let expected = if self.wanted { list } else { format!("none of {shown}").into() };
         Found::flawed(Flaw::new(&self.place, message).expected(expected).actual(actual))
+    }
+
+    fn quick_score(&self, actual: Option<&Value>, _at: &Scope<'_>) -> Option<QuickScore> {
+        let pass = self.has(actual);
+        (pass != Pass::Unknown).then(|| QuickScore::from_bool((pass == Pass::Yes) == self.wanted))
     }
 }

@@ -36,4 +36,15 @@ impl Rule for Items {
         });
         strategy.aggregate(found, &shares, &self.place)
     }
+
+    fn quick_score(&self, actual: Option<&Value>, at: &Scope<'_>) -> Option<QuickScore> {
+        let Some(Value::Array(values)) = actual else { return Some(QuickScore::from_bool(false)) };
+        if at.run.rules.strict.array && values.len() != self.items.len() {
+            return Some(QuickScore::from_bool(false));
+        }
+        if at.strategy.is_some() {
+            return None;
+        }
+        QuickScore::mean(self.items.iter().enumerate().map(|(index, item)| item.quick_score(values.get(index), at)))
+    }
 }

@@ -106,17 +106,22 @@ impl Rule for Keys {
         whole_found
     }
 
-    fn quick_score(&self, actual: Option<&Value>, at: &Scope<'_>) -> Option<f64> {
-        let Some(whole @ (Value::Object(_) | Value::Array(_))) = actual else { return Some(0.0) };
-        if at.strategy.is_some() || at.run.rules.strict.object {
+    fn quick_score(&self, actual: Option<&Value>, at: &Scope<'_>) -> Option<QuickScore> {
+        let Some(whole @ (Value::Object(_) | Value::Array(_))) = actual else {
+            return Some(QuickScore::from_bool(false));
+        };
+        if at.strategy.is_some() {
             return None;
         }
-        let mut sum = 0.0;
-        for (key, matcher) in &self.entries {
-            let Key::Path(path) = key else { return None };
-            sum += matcher.quick_score(path::get(whole, path).as_deref(), at)?;
+        let mut score = QuickScore::mean(self.entries.iter().map(|(key, matcher)| match key {
+            Key::Path(path) => matcher.quick_score(path::get(whole, path).as_deref(), at),
+            Key::Regex { .. } | Key::ResultKey(_) => None,
+        }))?;
+        if at.run.rules.strict.object {
+            let is_named = |name: &str| self.entries.iter().any(|(key, _)| key.is_path_of(name, whole));
+            score.firm |= entries(whole).iter().any(|(name, _)| !is_named(name));
         }
-        Some(if self.entries.is_empty() { 1.0 } else { sum / self.entries.len() as f64 })
+        Some(score)
     }
 }
 
@@ -151,6 +156,12 @@ impl Key {
             },
             Self::ResultKey(made) => made.find(whole),
         })
+    }
+
+    /// Returns `true` if this is a path that begins with the key `name` of `whole`.
+    fn is_path_of(&self, name: &str, whole: &Value) -> bool {
+        let Self::Path(path) = self else { return false };
+        path == name || (path.contains(['.', '[']) && whole.get(path).is_none() && path::head(path) == name)
     }
 
     /// Returns the keys of `whole` that this entry covers, whether they exist or not.

@@ -23,11 +23,8 @@ impl Rule for Literal {
         Found::flawed(Flaw::new(&self.place, message).expected(self.value.clone()).actual(actual))
     }
 
-    fn quick_score(&self, actual: Option<&Value>, _at: &Scope<'_>) -> Option<f64> {
-        match Pass::equal(actual, &self.value) {
-            Pass::Yes => Some(1.0),
-            Pass::No => Some(0.0),
-            Pass::Unknown => None,
-        }
+    fn quick_score(&self, actual: Option<&Value>, _at: &Scope<'_>) -> Option<QuickScore> {
+        let pass = Pass::equal(actual, &self.value);
+        (pass != Pass::Unknown).then(|| QuickScore::from_bool(pass == Pass::Yes))
     }
 }

@@ -33,9 +33,8 @@ impl Rule for Regex {
         }
     }
 
-    fn quick_score(&self, actual: Option<&Value>, _at: &Scope<'_>) -> Option<f64> {
-        let Some(present) = actual else { return Some(0.0) };
-        let matches = self.pattern.is_match(value::text(present).trim()).ok()?;
-        Some(f64::from(u8::from(matches)))
+    fn quick_score(&self, actual: Option<&Value>, _at: &Scope<'_>) -> Option<QuickScore> {
+        let Some(present) = actual else { return Some(QuickScore::from_bool(false)) };
+        self.pattern.is_match(value::text(present).trim()).ok().map(QuickScore::from_bool)
     }
 }

@@ -29,13 +29,13 @@ impl Rule for Text {
         }
     }
 
-    fn quick_score(&self, actual: Option<&Value>, _at: &Scope<'_>) -> Option<f64> {
-        let Some(Value::String(text)) = actual else { return Some(0.0) };
+    fn quick_score(&self, actual: Option<&Value>, _at: &Scope<'_>) -> Option<QuickScore> {
+        let Some(Value::String(text)) = actual else { return Some(QuickScore::from_bool(false)) };
         let (text, expected) = (text.trim(), self.expected.trim());
         match &self.diff {
-            Some(_) => None,
-            None if text.contains(expected) => Some(1.0),
-            None => TextDiff::surely_differ(text, expected).then_some(0.0),
+            Some(diff) => diff.quick_score(text, expected),
+            None if text.contains(expected) => Some(QuickScore::from_bool(true)),
+            None => TextDiff::default().quick_score(text, expected),
         }
     }
 }

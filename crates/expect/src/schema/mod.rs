@@ -12,6 +12,7 @@ mod heuristic;
 mod metaschema;
 mod mismatch;
 mod mistake;
+mod rounding;
 mod select;
 mod temporal;
 mod transform;
@@ -99,12 +100,15 @@ impl Schema {
     /// Returns all errors in `value`. The list is empty if the value is valid.
     ///
     /// # Errors
-    /// Returns the reason if a pattern could not be decided, or if the value is nested too deeply for safe recursion.
+    /// Returns the reason if a pattern could not be decided, if digits of a number are not known that determine the result,
+    /// or if the value is nested too deeply for safe recursion.
     pub fn validate(&self, value: &Value) -> Result<Vec<SchemaError>, String> {
         if is_deeper_than(value, MAX_VALUE_DEPTH) {
             return Err(format!("the value is nested more than {MAX_VALUE_DEPTH} deep"));
         }
-        undecided::watched(|| mismatch::all(&self.0.validator, &self.0.document, value))
+        let Compiled { document, validator } = &*self.0;
+        let errors = undecided::watched(|| mismatch::all(validator, document, value))?;
+        rounding::doubt(validator, document, value, &errors).map_or(Ok(errors), Err)
     }
 }
 

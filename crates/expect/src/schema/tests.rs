@@ -478,3 +478,34 @@ fn a_schema_can_be_shared_by_threads() {
     assert!(threads.into_iter().all(|thread| thread.join().unwrap() == 1));
     assert_eq!(format!("{schema:?}"), "Schema(Object {\"check:pattern\": String(\"^a\")})");
 }
+
+#[test]
+fn digits_that_are_not_known_do_not_decide() {
+    let json = |text: &str| serde_json::from_str::<Value>(text).unwrap();
+    let valid = |schema: &str, value: &str| {
+        let validated = compile(&json(schema)).0.unwrap().validate(&json(value));
+        validated.map(|errors| errors.is_empty()).ok()
+    };
+    for schema in [
+        "{\"const\": 123456789012345678902}",
+        "{\"not\": {\"const\": 123456789012345678902}}",
+        "{\"enum\": [1, 123456789012345678902]}",
+        "{\"minimum\": 123456789012345678902}",
+        "{\"exclusiveMaximum\": 123456789012345678902}",
+        "{\"multipleOf\": 2}",
+        "{\"multipleOf\": 7}",
+    ] {
+        assert_eq!(valid(schema, "123456789012345678901"), None, "{schema}");
+    }
+    let two = "[123456789012345678901, 123456789012345678902, 1, 1]";
+    assert_eq!(valid("{\"uniqueItems\": true}", &two.replace(", 1, 1", "")), None);
+    for (schema, value, expected) in [
+        ("{\"uniqueItems\": true}", two, false),
+        ("{\"type\": \"integer\", \"minimum\": 5}", "123456789012345678901", true),
+        ("{\"maximum\": 5, \"multipleOf\": 2}", "123456789012345678901", false),
+        ("{\"const\": 18446744073709551615}", "18446744073709551615", true),
+        ("{\"const\": 18446744073709551614}", "18446744073709551615", false),
+    ] {
+        assert_eq!(valid(schema, value), Some(expected), "{schema} of {value}");
+    }
+}

@@ -43,6 +43,9 @@ impl Matcher for Contains {
         let answer = evidence.trace.answer.as_deref();
         let text = answer.unwrap_or_default();
         let wanted = format::quoted(&self.text);
+        if !self.is_wanted && text.trim().is_empty() && evidence.trace.calls.is_empty() {
+            return Ok(Verdict::undecided("the agent gave no answer").place(&self.place));
+        }
         let verdict = match (folded::find(text, &self.text), self.is_wanted) {
             (Some(found), true) => Verdict::met(format!("the answer contains {}", format::quoted(found))),
             (None, false) => Verdict::met(format!("the answer does not contain {wanted}")),
@@ -109,6 +112,12 @@ mod tests {
     fn a_missing_answer_contains_nothing() {
         let finding = judged(&json!({"id": "a", "type": "contains", "text": "x"}), &EvidenceBuilder::new().evidence());
         assert_eq!((finding.status, finding.actual.as_deref()), (Status::Unmet, Some("no answer")));
+        let denied = json!({"id": "a", "type": "not_contains", "text": "x"});
+        for silent in [EvidenceBuilder::new(), EvidenceBuilder::new().answer(" \n")] {
+            assert_eq!(judged(&denied, &silent.evidence()).status, Status::Undecided);
+        }
+        let only_acts = EvidenceBuilder::new().call("Bash", json!({})).answer("");
+        assert_eq!(judged(&denied, &only_acts.evidence()).status, Status::Met);
     }
 
     #[test]

@@ -176,6 +176,10 @@ fn differences_are_as_documented() {
     // An existing configuration is kept.
     let refused = typed(&project, "init").exits(2).err;
     assert!(refused.contains("this project already has a configuration: `fabrik.config.ts`"), "{refused}");
+    // A description is added to what the project's own agent shows.
+    typed(&project, "discover --description Shop").exits(0);
+    let asked = shop.seen();
+    assert!(asked.iter().any(|seen| seen.headers["authorization"] == "Bearer agent-canary-5511aa22bb33"), "{asked:?}");
     // A case that checks nothing, or that cannot be decided, does not pass.
     project.write(
         "tests/empty.test.ts",

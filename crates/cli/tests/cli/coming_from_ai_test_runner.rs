@@ -167,7 +167,7 @@ fn differences_are_as_documented() {
         ("{output: {$gte: 1, $lte: 5}}", json!({"output": 7}), "failed"),
         // A missing value is not the text `undefined`.
         ("{output: {a: /.+/}}", json!({"output": {}}), "failed"),
-        // A single call, which the original drops.
+        // A single call, which @isdk/ai-test-runner drops.
         ("{expect: {tools: {name: mail}}}", json!({"output": "x", "messages": []}), "failed"),
         // Equality is deep.
         ("{output: {$eq: {a: [1]}}}", json!({"output": {"a": [1]}}), "passed"),

@@ -66,7 +66,7 @@ hear() {
                 message["message"]["id"] = json!(format!("msg_{messages}"));
             }
             say(&mut program, &message);
-            // The original answered questions in a separate message; the protocol requests permission first.
+            // ai-tester answered questions in a separate message; the protocol requests permission first.
             for block in message["message"]["content"].as_array().into_iter().flatten() {
                 if block["type"] == "tool_use"
                     && matches!(block["name"].as_str(), Some("AskUserQuestion" | "Questions"))
@@ -146,7 +146,7 @@ fn play(case: &Path) -> TestRun {
     TestRun { output, report }
 }
 
-/// Returns the facts recorded by the original and those recorded now, in the same form.
+/// Returns the facts recorded by ai-tester and those recorded now, in the same form.
 fn facts(original: &Value, trial: &Value) -> (Value, Value) {
     let calls: Vec<Value> = original["turns"]
         .as_array()

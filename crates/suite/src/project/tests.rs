@@ -141,7 +141,7 @@ fn json_configuration_is_strict_json() {
     assert!(problems[0].contains("trailing comma"), "{problems:?}");
 }
 
-/// Example configuration of the original, unchanged.
+/// Example configuration of Fabrik Lite, unchanged.
 const FABRIK: &str = r#"import { defineConfig } from "@fabrik/cli";
 
 export default defineConfig({

@@ -40,7 +40,7 @@ fn case(rest: &str) -> Arc<Case> {
     Arc::clone(&loaded.suites[0].cases[0])
 }
 
-/// Suite from the original documentation.
+/// Suite from the documentation of agent-skill-eval.
 const OF_THE_SEED: &str = r#"{
   "skill_name": "write-release-notes",
   "evals": [

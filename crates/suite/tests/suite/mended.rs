@@ -1,5 +1,4 @@
-//! Known faults of the original in reading fixtures files that do not occur here, one per test. The numbers are those
-//! in the list of known faults.
+//! Known faults of @isdk/ai-test-runner in reading fixtures files that do not occur here, one per test.
 
 #![allow(clippy::unwrap_used)]
 
@@ -46,7 +45,6 @@ fn asserted(case: &Case, key: &str) -> Value {
     case.assertions[0].node.get(key).map(model::Node::to_json).unwrap_or_default()
 }
 
-/// Known fault Q13.
 #[test]
 fn an_unknown_variable_is_an_error_with_the_nearest_name() {
     for text in [
@@ -68,7 +66,6 @@ fn an_unknown_variable_is_an_error_with_the_nearest_name() {
     assert_eq!(asserted(&asked, "output"), json!("none"));
 }
 
-/// Known fault Q15.
 #[test]
 fn diff_inside_the_expectation_controls_the_comparison() {
     let case = case("- {expect: {output: Hello, diff: {type: words, permissive: true}}}");
@@ -76,7 +73,6 @@ fn diff_inside_the_expectation_controls_the_comparison() {
     assert_eq!(asserted(&case, "diff"), json!({"type": "words", "permissive": true}));
 }
 
-/// Known fault Q24.
 #[test]
 fn case_variables_override_the_front_matter_in_messages_and_expectations() {
     for text in [
@@ -91,7 +87,6 @@ fn case_variables_override_the_front_matter_in_messages_and_expectations() {
     assert_eq!((&default.messages[0].vars["name"], asserted(&default, "output")), (&json!("C"), json!("C")));
 }
 
-/// Known fault Q25.
 #[test]
 fn the_reported_expectation_is_the_one_that_was_checked() {
     for (text, expected) in [
@@ -105,7 +100,6 @@ fn the_reported_expectation_is_the_one_that_was_checked() {
     }
 }
 
-/// Known fault Q29.
 #[test]
 fn values_with_a_common_name_prefix_are_not_a_cycle() {
     let text = "- {user: {name: A}, user2: '{{user}}', users: ['{{user}}', '{{user2}}'], output: '{{user2.name}} {{users[1].name}}'}";
@@ -114,14 +108,12 @@ fn values_with_a_common_name_prefix_are_not_a_cycle() {
     assert!(!messages.is_empty() && messages[0].contains('a') && messages[0].contains('b'), "{messages:#?}");
 }
 
-/// Known fault Q30.
 #[test]
 fn keys_stay_in_the_order_they_are_written_in() {
     let case = case("- {v: zz, output: {b: '{{v}}', a: 2, '{{v}}': 3, c: {e: '{{v}}', d: 1}}}");
     assert_eq!(asserted(&case, "output").to_string(), r#"{"b":"zz","a":2,"zz":3,"c":{"e":"zz","d":1}}"#);
 }
 
-/// Known fault Q33.
 #[test]
 fn auto_enables_scoring_if_any_weight_is_given() {
     let scoring = |text: &str| case(text).ruling.scoring;
@@ -134,14 +126,12 @@ fn auto_enables_scoring_if_any_weight_is_given() {
     assert!(wrong[0].contains("scoring"), "{wrong:#?}");
 }
 
-/// Known fault Q36.
 #[test]
 fn lists_in_an_input_are_not_merged() {
     let case = case("input: {l: [1, 2, 3], m: {x: 1}}\n---\n- {input: {l: [9], m: {y: 2}}, output: x}");
     assert_eq!(case.messages[0].input, Some(json!({"l": [9], "m": {"y": 2, "x": 1}})));
 }
 
-/// Known fault Q37.
 #[test]
 fn no_variable_name_breaks_templates() {
     for name in ["range", "true", "false", "none", "namespace", "raise_exception", "loop", "join", "strftime_now"] {
@@ -151,13 +141,11 @@ fn no_variable_name_breaks_templates() {
     assert_eq!(asserted(&case("- {input: {range: 3}, output: 'x {{range}} y'}"), "output"), json!("x 3 y"));
 }
 
-/// Known fault Q43.
 #[test]
 fn values_inserted_into_a_regular_expression_are_literal() {
     assert_eq!(asserted(&case("- {price: $5.00, output: '/^{{price}}$/'}"), "output"), json!("/^\\$5\\.00$/"));
 }
 
-/// Known fault Q46.
 #[test]
 fn the_front_matter_sets_title_skip_only_and_not_for_every_case() {
     let front = |line: &str| cases(&format!("{line}\n---\n- {{n: 1, output: a}}\n- {{n: 2, output: b}}"));

@@ -17,7 +17,7 @@ fn lines(name: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// Scenarios that the original rejects, with the line at which loading rejects them, or `None` if the problem is
+/// Scenarios that ai-tester rejects, with the line at which loading rejects them, or `None` if the problem is
 /// inside an assertion, which loading does not check.
 const INVALID: &[(&str, Option<(usize, &str)>)] = &[
     ("05-empty-scenario.yaml", Some((1, "`scenario` must not be empty"))),
@@ -152,7 +152,7 @@ fn every_vector_matches_or_is_a_listed_difference() {
     let differences = differences.as_array().unwrap();
     for difference in differences {
         let reason = difference["reason"].as_str().unwrap();
-        assert!(reason.contains("[BUG]") || reason.contains("[WEAK]"), "a difference needs its reason: {reason}");
+        assert!(reason.starts_with("defect: "), "a difference needs its reason: {reason}");
     }
     let (mut all, mut agree, mut listed) = (0, 0, 0);
     let mut hold = |file: &str, key: &str, vector: &Value, agrees: bool| {

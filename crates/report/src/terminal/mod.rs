@@ -33,9 +33,9 @@ pub(crate) use paint::Paint;
 pub(crate) use result::{counts, fault_name, needs_reason};
 pub(crate) use summary::{RunSummary, cost, pass_rates};
 
+pub use crate::style::Style;
 pub use diagnostic::{diagnostics, tally};
 pub use last_line::last_line;
-pub use paint::Style;
 pub use result::result;
 pub use screen::terminal_size;
 

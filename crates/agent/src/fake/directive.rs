@@ -33,6 +33,17 @@ pub(super) enum Directive {
     Invalid(Diagnostic),
 }
 
+impl Directive {
+    /// Returns `true` if the directive calls a tool.
+    pub(super) fn calls_tool(&self) -> bool {
+        match self {
+            Self::Call { .. } | Self::Ask(_) | Self::Skill(_) | Self::Write { .. } => true,
+            Self::WithSkill(directive) => directive.calls_tool(),
+            Self::Say(_) | Self::Think(_) | Self::Sleep(_) | Self::Use(_) | Self::End(_) | Self::Invalid(_) => false,
+        }
+    }
+}
+
 /// A directive that users may write.
 pub struct DirectiveKind {
     /// Name after the `!`.

@@ -27,6 +27,9 @@ const SKILLS: &str = ".fake/skills";
 /// Folder of its definitions of sub-agents.
 const SUB_AGENTS: &str = ".fake/agents";
 
+/// Assertions that hold only after a tool call.
+const NEED_CALLS: &[&str] = &["tool_called", "tool_call_sequence"];
+
 /// Tools that its directives call.
 const TOOLS: &[&str] = &["AskUserQuestion", "Skill", "Write"];
 
@@ -57,16 +60,21 @@ impl Agent for Fake {
     }
 
     fn check(&self, context: &CaseContext<'_>) -> Vec<Diagnostic> {
-        context
-            .case
-            .messages
-            .iter()
-            .flat_map(|message| parse(&message.text))
-            .filter_map(|directive| match directive {
-                Directive::Invalid(problem) => Some(problem.at(context.case.source.clone())),
-                _ => None,
-            })
-            .collect()
+        let directives: Vec<_> = context.case.messages.iter().flat_map(|message| parse(&message.text)).collect();
+        let is_open = directives.is_empty() || context.case.user.is_some();
+        let calls = is_open || directives.iter().any(Directive::calls_tool);
+        let unmet = context.case.assertions.iter().filter(|made| !calls && NEED_CALLS.contains(&made.kind.value.as_str()));
+        let unmet = unmet.map(|made| {
+            Diagnostic::warning("`fake` calls no tool in this case, because no message tells it to")
+                .at(made.node.source.excerpt(made.kind.span))
+                .help("write a line such as `!call NAME {}` into a message")
+        });
+        let unmet: Vec<_> = unmet.collect();
+        let invalid = directives.into_iter().filter_map(|directive| match directive {
+            Directive::Invalid(problem) => Some(problem.at(context.case.source.clone())),
+            _ => None,
+        });
+        invalid.chain(unmet).collect()
     }
 
     fn open<'a>(&'a self, session_context: SessionContext) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>> {
@@ -206,7 +214,7 @@ mod tests {
     use tokio::time::Instant;
 
     use super::*;
-    use crate::tests::harness::{AgentHarness, Bare, TestRun, case, response};
+    use crate::tests::harness::{AgentHarness, Bare, TestRun, case, new_run, response};
     use sandbox::Sandbox;
 
     async fn run(messages: &[&str]) -> TestRun {
@@ -313,6 +321,27 @@ mod tests {
     }
 
     #[test]
+    fn an_assertion_about_a_call_that_no_message_makes_is_found_before_the_run() {
+        let problems = |message: &str| {
+            let mut case = case("case", &[message]);
+            let node = model::Node::from_json(&json!({"tool": "lookup"}), &model::Source::new("case.yaml", ""));
+            case.assertions = vec![model::AssertionSpec {
+                kind: model::Spanned::new("tool_called".to_owned(), node.span),
+                node,
+                arguments: model::Arguments::Fields,
+                about: model::AssertionScope::Trial,
+                id: "a".to_owned(),
+                weight: 1.0,
+            }];
+            AgentHarness::for_case(case).check(&Fake)
+        };
+        assert!(problems("hello")[0].contains("`fake` calls no tool in this case"));
+        for calls in ["!call lookup", "!with-skill !write a", "!ask Why?"] {
+            assert_eq!(problems(calls), [""; 0], "{calls}");
+        }
+    }
+
+    #[test]
     fn invalid_directives_are_found_before_the_run() {
         let problems = |messages: &[&str]| AgentHarness::for_case(case("case", messages)).check(&Fake);
         let described = problems(&["!slep 2s", "!call"]);
@@ -324,7 +353,7 @@ mod tests {
             ]
         );
         assert!(problems(&["!sleep 2s"]).is_empty());
-        let argument = Fake.check_argument(Some("x"), &script::Library::default());
+        let argument = Fake.check_argument(Some("x"), &new_run());
         assert_eq!(argument[0].to_string(), "`fake` takes no argument, but was given `x`");
     }
 }

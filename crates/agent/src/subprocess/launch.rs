@@ -133,6 +133,21 @@ impl Launch {
     }
 }
 
+/// Returns the file that `config` names and that is neither in the project nor in a sandbox without fixtures. Absolute
+/// paths may exist in the sandbox alone.
+pub(super) fn missing_file(config: &ProgramConfig, project: &Path) -> Option<String> {
+    let cwd = match &config.cwd {
+        None => project.to_owned(),
+        Some(written) => project.join(written.strip_prefix(PROJECT)?.trim_start_matches('/')),
+    };
+    let files = FileResolver { cwd: &cwd, project };
+    let words: Vec<String> = config.words.iter().map(|word| files.resolved(word)).collect();
+    let program = words.first().filter(|program| program.contains('/') && !cwd.join(program).exists());
+    let missing = program.cloned().or_else(|| missing_script(&words, &cwd))?;
+    let is_absolute = missing.starts_with('/') && config.words.contains(&missing);
+    (!is_absolute).then_some(missing)
+}
+
 /// Returns the argument that looks like a script, if there is no such file. For most interpreters, the first argument
 /// that is not an option is the script, so a path is enough there.
 fn missing_script(words: &[String], cwd: &Path) -> Option<String> {

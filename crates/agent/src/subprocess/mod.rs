@@ -12,17 +12,17 @@ mod shell_words;
 mod tests;
 
 use std::path::Path;
+use std::sync::Arc;
 
 use model::decode::Problems;
 use model::{Diagnostic, Node};
 use sandbox::{BoxFuture, Breakage};
-use script::Library;
 
 use self::config::{Mode, ProgramConfig};
 use self::launch::Launch;
 use self::session::SubprocessSession;
 use super::step_recorder::StepRecorder;
-use super::{Agent, Description, SessionContext, joined};
+use super::{Agent, CaseContext, Description, RunState, SessionContext, joined};
 use crate::session::Session;
 
 /// Folder of its skills, relative to the working directory: the folder that several agents share.
@@ -54,14 +54,38 @@ impl Agent for Subprocess {
         &DESCRIPTION
     }
 
-    fn check_argument(&self, argument: Option<&str>, _modules: &Library) -> Vec<Diagnostic> {
+    fn check_argument(&self, argument: Option<&str>, _state: &Arc<RunState>) -> Vec<Diagnostic> {
         ProgramConfig::from_argument(argument).err().into_iter().map(|problem| *problem).collect()
     }
 
-    fn check_config(&self, config: &Node, _directory: &Path, _modules: &Library) -> Vec<Diagnostic> {
+    fn check_config(&self, config: &Node, _directory: &Path, _state: &Arc<RunState>) -> Vec<Diagnostic> {
         let mut problems = Problems::new();
         ProgramConfig::read(config, &mut problems);
         problems
+    }
+
+    fn check(&self, context: &CaseContext<'_>) -> Vec<Diagnostic> {
+        // Fixtures and an installed skill put files into the sandbox.
+        if !context.case.fixtures.is_empty() || context.case.subject.installed().is_some() {
+            return Vec::new();
+        }
+        let (config, project, command) = match context.config {
+            Some(config) => {
+                let read = ProgramConfig::read(&config.node, &mut Problems::new());
+                (read, config.directory.as_path(), config.node.get("command"))
+            }
+            None => (ProgramConfig::from_argument(context.argument).ok(), Path::new("."), None),
+        };
+        let missing = config.and_then(|config| launch::missing_file(&config, project));
+        let problem = missing.map(|file| {
+            let problem = Diagnostic::warning(format!("the project has no file `{file}`, which the agent's command names"));
+            let problem = problem.help("the agent cannot answer, unless a command before the run creates the file");
+            match command {
+                Some(command) => problem.at(command.excerpt()),
+                None => problem,
+            }
+        });
+        problem.into_iter().collect()
     }
 
     fn model_variables(&self, context: &SessionContext) -> Vec<(String, String)> {

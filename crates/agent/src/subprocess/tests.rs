@@ -1,11 +1,9 @@
-use std::sync::Arc;
-
 use model::{Case, Ending, Step};
 use sandbox::Sandbox;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::tests::harness::{AgentHarness, Bare, TestRun, case, configured};
+use crate::tests::harness::{AgentHarness, Bare, TestRun, case, configured, new_run};
 
 fn harness(config: &Value, case: Case) -> AgentHarness {
     AgentHarness {
@@ -51,7 +49,7 @@ fn notices(played: &mut TestRun) -> Vec<(String, String)> {
 fn problems(config: &Value) -> Vec<String> {
     let config = configured(config, Path::new("/none"));
     Subprocess
-        .check_config(&config.node, &config.directory, &script::Library::default())
+        .check_config(&config.node, &config.directory, &new_run())
         .iter()
         .map(ToString::to_string)
         .collect()
@@ -220,7 +218,7 @@ async fn a_program_can_run_in_the_project_directory() {
         let problems = Subprocess.check_config(
             &configured(&config, folder.path()).node,
             folder.path(),
-            &script::Library::default(),
+            &new_run(),
         );
         assert_eq!(problems.is_empty(), is_allowed, "{cwd}: {problems:?}");
     }
@@ -277,7 +275,7 @@ async fn a_command_line_is_a_sufficient_configuration() {
     assert_eq!(harness.play(&Subprocess).await.unwrap().answer(), Some("hello"));
     let describe = |argument: Option<&str>| {
         Subprocess
-            .check_argument(argument, &script::Library::default())
+            .check_argument(argument, &new_run())
             .iter()
             .map(ToString::to_string)
             .collect::<Vec<_>>()
@@ -320,7 +318,7 @@ fn a_configuration_is_read_strictly_and_all_problems_are_reported_together() {
     if let model::NodeKind::Map(entries) = &mut Arc::make_mut(&mut function).node.kind {
         entries[1].1.tag = Some("!function".into());
     }
-    let messages = Subprocess.check_config(&function.node, &function.directory, &script::Library::default());
+    let messages = Subprocess.check_config(&function.node, &function.directory, &new_run());
     assert_eq!(messages[0].to_string(), "agent.yaml:1:1: `subprocess` cannot be configured with a function");
 }
 
@@ -355,6 +353,38 @@ async fn an_answer_with_too_many_levels_ends_the_conversation_at_once() {
         let once = reason(&config, &["a"]).await;
         assert!(once.contains("more than 100 levels"), "{levels}: {once}");
     }
+}
+
+#[test]
+fn a_file_that_neither_the_project_nor_a_fixture_provides_is_reported_before_the_run() {
+    let project = tempfile::tempdir().unwrap();
+    std::fs::create_dir(project.path().join("bin")).unwrap();
+    std::fs::write(project.path().join("agent.py"), "").unwrap();
+    std::fs::write(project.path().join("bin/agent"), "").unwrap();
+    let problems = |config: Value, case: Case| {
+        let mut all = json!({"type": "subprocess"});
+        all.as_object_mut().unwrap().extend(config.as_object().unwrap().clone());
+        let config = Some(configured(&all, project.path()));
+        AgentHarness { config, ..AgentHarness::for_case(case) }.check(&Subprocess)
+    };
+    let plain = || case("a", &["go"]);
+    for (command, file) in [
+        ("python3 agnet.py", "agnet.py"),
+        ("bin/agnet --fast", "bin/agnet"),
+        ("node --import tsx src/main.ts", "src/main.ts"),
+        ("python3 {project}/bin/agent.py", "bin/agent.py"),
+    ] {
+        let found = problems(json!({"command": command}), plain());
+        assert!(found.len() == 1 && found[0].contains(file), "{command}: {found:?}");
+    }
+    for command in ["python3 agent.py", "bin/agent", "python3 -m agent", "sh -c 'exit 1'", "node /app/main.js"] {
+        assert_eq!(problems(json!({"command": command}), plain()), [""; 0], "{command}");
+    }
+    assert_eq!(problems(json!({"command": "./agent", "cwd": "{project}/bin"}), plain()), [""; 0]);
+    let mut with_files = plain();
+    let setup_commands = vec![model::Spanned::new("touch agnet.py".to_owned(), model::Span::default())];
+    with_files.fixtures = Arc::new(model::Fixtures { setup_commands, ..model::Fixtures::default() });
+    assert_eq!(problems(json!({"command": "python3 agnet.py"}), with_files), [""; 0]);
 }
 
 #[tokio::test]

@@ -86,7 +86,8 @@ pub fn is_named(wanted: &str, suite: &Suite, case: &Case) -> bool {
     if wanted == case.id {
         return true;
     }
-    let place = wanted.strip_suffix(&case.id).and_then(|before| before.strip_suffix("::"));
+    let place = wanted.strip_suffix(&case.id).or_else(|| wanted.strip_suffix('*'));
+    let place = place.and_then(|before| before.strip_suffix("::"));
     place.filter(|place| !place.is_empty()).is_some_and(|place| {
         let file = Path::new(&*case.source.file);
         place == suite.name || file.starts_with(place) || file.file_name().is_some_and(|name| name == place)
@@ -113,6 +114,8 @@ mod tests {
             ("greet::first", true),
             ("tests/greet.yaml::first", true),
             ("greet.yaml::first", true),
+            ("greet::*", true),
+            ("great::*", false),
             ("tests::first", true),
             ("::first", false),
             ("test::first", false),

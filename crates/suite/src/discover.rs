@@ -349,6 +349,11 @@ fn unknown(target: &str, path: &Path, request: &Request) -> Diagnostic {
         let sibling = nearest(name, siblings.iter().map(String::as_str))?;
         Some(path::shown(&path.with_file_name(sibling), &request.cwd))
     });
+    let of_case = || {
+        let (suite, case) = target.split_once([':', '/'])?;
+        of_suite(suite, request).map(|_| format!("{suite}::{case}"))
+    };
+    let near = of_suite(target, request).or(near).or_else(of_case);
     let shown = path::shown(&request.skills_dir, &request.cwd);
     let unknown = Diagnostic::error(format!("`{target}` is neither a file, nor a directory, nor a skill in `{shown}`"));
     let is_there = |folder: &&str| request.cwd.join(folder).join(target).join(SKILL_FILE).is_file();
@@ -359,6 +364,17 @@ fn unknown(target: &str, path: &Path, request: &Request) -> Diagnostic {
             unknown.suggest(near.as_deref()).help("to run one case, write `SUITE::CASE` as `trialrun list` shows it")
         }
     }
+}
+
+/// Returns the file of the project's suite that is called `name`.
+fn of_suite(name: &str, request: &Request) -> Option<String> {
+    let all = Request { targets: Vec::new(), skill: None, ..request.clone() };
+    let mut files = candidates(&all, &mut Problems::new()).into_iter().map(|one| path::shown(&one.path, &request.cwd));
+    files.find(|file| {
+        let (folder, file) = file.rsplit_once('/').unwrap_or(("", file));
+        let stem = file.split('.').next().unwrap_or(file);
+        format!("/{folder}/{stem}").ends_with(&format!("/{name}"))
+    })
 }
 
 /// Returns the suites of a directory: a skill's tests, or the tests of the skills in it, or any suites below it.

@@ -235,6 +235,11 @@ fn a_missing_target_is_an_error_with_the_nearest_name() {
         )
     );
     assert!(problem("more/cas.yaml").1.starts_with("did you mean `more/case.yaml`?"));
+    scratch.write("scenarios/billing/refund.yaml", prompt("r"));
+    assert!(problem("refund:first").1.starts_with("did you mean `refund::first`?"));
+    for suite in ["refund", "billing/refund"] {
+        assert!(problem(suite).1.starts_with("did you mean `scenarios/billing/refund.yaml`?"), "{}", problem(suite).1);
+    }
     assert_eq!(problem("zzz").1, "to run one case, write `SUITE::CASE` as `trialrun list` shows it");
     scratch.write(".claude/skills/notes/SKILL.md", "---\nname: notes\ndescription: Takes notes.\n---\n");
     let path = "give its path, `.claude/skills/notes`, or set `skills_dir: .claude/skills` in the configuration";

@@ -20,7 +20,7 @@ use crate::format;
 use crate::judge::Judged;
 use crate::judge::reading::judges;
 use crate::matcher::{Judgement, Matcher};
-use crate::reading::Reading;
+use crate::reading::{Reading, tool_pattern};
 use crate::verdict::Verdict;
 
 /// Name, in code, of the assertion that is a function written by the user.
@@ -168,9 +168,7 @@ impl Check {
         };
         let what = format!("`{}`", assertion.name);
         let entry = arguments::entry(spec, assertion, problems)?;
-        if let Some(pattern) = entry.get("tool_pattern") {
-            // Its neighbour `tool` would take the pattern as a name, and `no_tool_called` would always pass.
-            let problem = pattern.error(format!("{what} has no `tool_pattern`"));
+        if let Some(problem) = tool_pattern(&entry, &what) {
             problems.push(problem.help("`tool` is the exact name of a tool: write one assertion for each tool"));
             return None;
         }

@@ -224,6 +224,12 @@ impl<'a> Reading<'a> {
     }
 }
 
+/// Reports a pattern of tools. Its neighbour `tool` would take the pattern as a name, and `no_tool_called` would always
+/// pass.
+pub(crate) fn tool_pattern(node: &Node, what: &str) -> Option<Diagnostic> {
+    node.get("tool_pattern").map(|pattern| pattern.error(format!("{what} has no `tool_pattern`")))
+}
+
 /// Returns `true` if `tool`, as a case defines it, may have this name.
 fn may_be(tool: &serde_json::Value, name: &str) -> bool {
     let named = [tool.as_str(), tool.get("name").and_then(|name| name.as_str())];

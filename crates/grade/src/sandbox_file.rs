@@ -41,7 +41,7 @@ impl SandboxFile {
     pub fn read(reading: &mut Reading<'_>) -> Option<Self> {
         let (path, place) = reading.required_text("path")?;
         let reason = if path.starts_with('/') || path.starts_with('~') {
-            "starts at the working directory"
+            "must be relative to the working directory"
         } else if path.split('/').any(|part| part == "..") {
             "cannot leave the working directory"
         } else if path.contains('\0') || path.trim_matches(['.', '/']).is_empty() {

@@ -83,8 +83,8 @@ mod tests {
     #[test]
     fn a_path_must_be_inside_the_working_directory() {
         for (path, reason) in [
-            ("/etc/passwd", "starts at the working directory"),
-            ("~/x", "starts at the working directory"),
+            ("/etc/passwd", "must be relative to the working directory"),
+            ("~/x", "must be relative to the working directory"),
             ("a/../../x", "cannot leave the working directory"),
             (".", "is not the name of a file"),
         ] {

@@ -6,6 +6,7 @@ use super::CAPTURE_MAX_CHARS;
 use super::prelude::*;
 use crate::call_pattern::{CallPattern, missed};
 use crate::pattern::RegexBudget;
+use crate::reading::tool_pattern;
 
 pub(super) const ASSERTION: Assertion = Assertion::written("tool_call_sequence", parse)
     .summary("The agent made a sequence of tool calls.")
@@ -75,6 +76,10 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
     let steps: Vec<Option<Step>> = written
         .iter()
         .map(|node| {
+            if let Some(problem) = tool_pattern(node, "a step of `sequence`") {
+                reading.problems.push(problem.help("write `tool` with the exact name of a tool"));
+                return None;
+            }
             let mut step = reading.part(node, "a step of `sequence`")?;
             let wanted = step.call_pattern();
             let capture = step.capture();

@@ -7,7 +7,7 @@ use model::{Node, NodeKind};
 use crate::error::TemplateError;
 
 /// Step of a path.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Key {
     Name(String),
     /// Index. Negative values count from the end.
@@ -87,6 +87,15 @@ pub(crate) fn child<'a>(node: &'a Node, key: &Key) -> Option<Cow<'a, Node>> {
         }
         _ => None,
     }
+}
+
+/// Returns `key`, which exists in `node`, in the only form for its part: an index from the start, or a name.
+pub(crate) fn canonical(node: &Node, key: &Key) -> Key {
+    let position = match &node.kind {
+        NodeKind::List(items) => index(key, items.len()).and_then(|index| i64::try_from(index).ok()),
+        _ => None,
+    };
+    position.map_or_else(|| Key::Name(key.to_string()), Key::Position)
 }
 
 /// Returns the length of a string in Unicode code points, which indices also count.

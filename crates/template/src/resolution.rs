@@ -14,7 +14,7 @@ use crate::format::Format;
 use crate::limit;
 use crate::path::{self, Key};
 use crate::template::{Outcome, Template};
-use crate::variables::Variables;
+use crate::variables::{Place, Variables};
 
 pub(crate) use evaluate::evaluate;
 
@@ -29,10 +29,13 @@ pub(crate) enum Found {
 /// Handler for a template that cannot be resolved. It returns an error to stop.
 pub(crate) type OnError<'a> = dyn FnMut(&Node, TemplateError) -> Result<(), TemplateError> + 'a;
 
+/// Part of a value, with the last step of its path.
+type Child<'v> = (Key, Cow<'v, Node>);
+
 pub(crate) struct Resolution<'v> {
     pub(crate) variables: &'v Variables,
     /// Strings of variables that are being resolved, each used by the previous one.
-    trail: RefCell<Vec<(usize, String)>>,
+    trail: RefCell<Vec<Place>>,
     /// Parts of the current text that are kept unchanged.
     left: RefCell<Vec<TemplateError>>,
     depth: Cell<u32>,
@@ -83,42 +86,47 @@ impl<'v> Resolution<'v> {
     /// templates; an owned one is resolved.
     fn follow(&self, start: &'v Node, path: &[Key], rest: &[Key]) -> Result<Found, TemplateError> {
         let mut value = Cow::Borrowed(start);
+        let mut place = vec![Key::Name(path[0].to_string())];
         for (index, key) in rest.iter().enumerate() {
             let here = &path[..=index];
             if let Cow::Borrowed(node) = value
                 && node.as_str().is_some_and(may_be_template)
             {
-                value = Cow::Owned(self.settled_tree(node, here)?);
+                value = Cow::Owned(self.settled_tree(node, &place)?);
             }
             if let Some(text) = value.as_str() {
                 self.weigh(text.len() / limit::WEIGHED_BYTES)?;
             }
             let next = match &value {
-                Cow::Borrowed(node) => self.raw_child(node, here, key)?,
-                Cow::Owned(node) => path::child(node, key).map(|child| Cow::Owned(child.into_owned())),
+                Cow::Borrowed(node) => self.raw_child(node, &place, key)?,
+                Cow::Owned(node) => path::child(node, key).map(|child| (key.clone(), Cow::Owned(child.into_owned()))),
             };
-            let Some(next) = next else {
+            let Some((step, next)) = next else {
                 let error = path::missing(&value, &path::written(here), key);
                 return Ok(Found::Missing { at: index + 1, error });
             };
+            place.push(step);
             value = next;
         }
         match value {
-            Cow::Borrowed(node) => self.settled_tree(node, path).map(Found::Node),
+            Cow::Borrowed(node) => self.settled_tree(node, &place).map(Found::Node),
             Cow::Owned(node) => Ok(Found::Node(node)),
         }
     }
 
-    fn raw_child(&self, node: &'v Node, here: &[Key], key: &Key) -> Result<Option<Cow<'v, Node>>, TemplateError> {
-        let NodeKind::Map(entries) = &node.kind else { return Ok(path::child(node, key)) };
+    /// Returns the part of `node`, which is at the path `here`, at `key`, and the last step of its own path.
+    fn raw_child(&self, node: &'v Node, here: &[Key], key: &Key) -> Result<Option<Child<'v>>, TemplateError> {
+        let NodeKind::Map(entries) = &node.kind else {
+            return Ok(path::child(node, key).map(|child| (path::canonical(node, key), child)));
+        };
         let wanted = key.to_string();
-        if let Some(child) = self.variables.entry(entries, &wanted) {
-            return Ok(Some(Cow::Borrowed(child)));
+        if let Some(child) = self.variables.entry(here, entries, &wanted) {
+            return Ok(Some((Key::Name(wanted), Cow::Borrowed(child))));
         }
         self.weigh(entries.len() / limit::VALUES_A_STEP)?;
         for (name, child) in entries.iter().filter(|(name, _)| may_be_template(&name.value)) {
             if self.key(name, node, Format::default(), Some(here))?.value == wanted {
-                return Ok(Some(Cow::Borrowed(child)));
+                return Ok(Some((Key::Name(name.value.clone()), Cow::Borrowed(child))));
             }
         }
         Ok(None)
@@ -145,7 +153,7 @@ impl<'v> Resolution<'v> {
     ) -> Result<Node, TemplateError> {
         self.weigh(1)?;
         let kind = match &node.kind {
-            NodeKind::String(text) => match self.text(node, text, format, path) {
+            NodeKind::String(text) => match self.text(node, text, format, path, false) {
                 Ok(resolved) => {
                     let left = self.left.take();
                     left.into_iter().try_for_each(|error| on_error(node, error))?;
@@ -230,46 +238,53 @@ impl<'v> Resolution<'v> {
         path: Option<&[Key]>,
     ) -> Result<Spanned<String>, TemplateError> {
         let node = key_node(name, map);
-        let resolved = self.text(&node, &name.value, format, path)?;
+        let resolved = self.text(&node, &name.value, format, path, true)?;
         let value = crate::value::Value::from_node(&resolved).and_then(|value| value.to_text());
         let value = value.map_err(|error| error.at(0..name.value.len()))?;
         Ok(Spanned::new((*value).to_owned(), name.span))
     }
 
-    /// Resolves the text of `node`.
-    fn text(&self, node: &Node, text: &str, format: Format, path: Option<&[Key]>) -> Result<Node, TemplateError> {
+    /// Resolves the text of `node`: the value at `path`, or a name in the map there.
+    fn text(
+        &self,
+        node: &Node,
+        text: &str,
+        format: Format,
+        path: Option<&[Key]>,
+        is_name: bool,
+    ) -> Result<Node, TemplateError> {
         if format == Format::default() && !may_be_template(text) {
             self.weigh(text.len() / limit::WEIGHED_BYTES)?;
             return Ok(node.clone());
         }
         let Some(path) = path else { return self.fresh(node, text, format, false) };
-        let address = text.as_ptr() as usize;
-        if let Some(outcome) = self.variables.settled(address) {
+        let place = Place { path: path.to_owned(), name: is_name.then(|| text.to_owned()) };
+        if let Some(outcome) = self.variables.settled(&place) {
             return outcome.and_then(|settled| self.copied(&settled, node));
         }
-        self.begin(address, path::written(path))?;
+        self.begin(&place)?;
         let outcome = self.deeper(|| self.fresh(node, text, format, true));
         self.trail.borrow_mut().pop();
         let outcome = outcome.map_err(|error| located(error, node, text));
         if !matches!(&outcome, Err(error) if error.kind == ErrorKind::Passing) {
-            self.variables.settle(address, outcome.clone());
+            self.variables.settle(place, outcome.clone());
         }
         outcome
     }
 
     /// Records that a variable's text is being resolved. Returns an error if it already is.
-    fn begin(&self, address: usize, name: String) -> Result<(), TemplateError> {
+    fn begin(&self, place: &Place) -> Result<(), TemplateError> {
         let mut trail = self.trail.borrow_mut();
-        if let Some(first) = trail.iter().position(|(other, _)| *other == address) {
-            let mut circle: Vec<&str> = trail[first..].iter().map(|(_, name)| name.as_str()).collect();
-            circle.push(&name);
+        if let Some(first) = trail.iter().position(|other| other == place) {
+            let circle: Vec<String> =
+                trail[first..].iter().chain([place]).map(|place| path::written(&place.path)).collect();
             let message = match circle.as_slice() {
                 [one, _] => format!("`{one}` refers to itself"),
                 _ => format!("variables refer to each other in a circle: {}", circle.join(" → ")),
             };
             return Err(TemplateError::new(message).help("give one of them a value that does not use the others"));
         }
-        trail.push((address, name));
+        trail.push(place.clone());
         Ok(())
     }
 

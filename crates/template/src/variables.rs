@@ -8,9 +8,19 @@ use model::{Node, NodeKind, Spanned};
 
 use crate::ambient::{Ambient, Chance};
 use crate::error::TemplateError;
+use crate::path::Key;
 
 /// Maximum size of a map that is searched without an index.
 const SCANNED: usize = 64;
+
+/// Place of a string among variables.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Place {
+    /// Path of the string, or of the map that has it as a name. Its steps are [canonical](crate::path::canonical).
+    pub(crate) path: Vec<Key>,
+    /// The string itself, if it is a name.
+    pub(crate) name: Option<String>,
+}
 
 /// Values to which templates refer.
 ///
@@ -25,10 +35,10 @@ pub struct Variables {
     pub(crate) chance: Chance,
     /// True if a string that is not a valid template is kept unchanged.
     pub(crate) keeps_unread: bool,
-    /// Results of strings with templates, by the address of the string's node, which does not move.
-    settled: Mutex<HashMap<usize, Result<Node, TemplateError>>>,
-    /// Indexes of large maps, by the address of the map's entries, which do not move either.
-    indexes: Mutex<HashMap<usize, HashMap<String, usize>>>,
+    /// Results of strings with templates, by their place.
+    settled: Mutex<HashMap<Place, Result<Node, TemplateError>>>,
+    /// Indexes of large maps, by their path.
+    indexes: Mutex<HashMap<Vec<Key>, HashMap<String, usize>>>,
     /// True if the values became too large. Resolving them is not tried again.
     exhausted: AtomicBool,
 }
@@ -98,8 +108,8 @@ impl Variables {
         self.places.get(name).and_then(|index| self.entries.get(*index)).map(|(_, value)| value)
     }
 
-    pub(crate) fn settled(&self, address: usize) -> Option<Result<Node, TemplateError>> {
-        self.settled.lock().unwrap_or_else(PoisonError::into_inner).get(&address).cloned()
+    pub(crate) fn settled(&self, place: &Place) -> Option<Result<Node, TemplateError>> {
+        self.settled.lock().unwrap_or_else(PoisonError::into_inner).get(place).cloned()
     }
 
     /// Returns `true` if the values became too large.
@@ -111,20 +121,21 @@ impl Variables {
         self.exhausted.store(true, Ordering::Relaxed);
     }
 
-    /// Returns the entry with that name in a map that belongs to these variables.
-    pub(crate) fn entry<'a>(&self, map: &'a [(Spanned<String>, Node)], name: &str) -> Option<&'a Node> {
+    /// Returns the entry with that name in the map at `path`.
+    pub(crate) fn entry<'a>(&self, path: &[Key], map: &'a [(Spanned<String>, Node)], name: &str) -> Option<&'a Node> {
         if map.len() <= SCANNED {
             return map.iter().find(|(known, _)| known.value == name).map(|(_, value)| value);
         }
         let mut indexes = self.indexes.lock().unwrap_or_else(PoisonError::into_inner);
-        let index = indexes.entry(map.as_ptr() as usize).or_insert_with(|| {
+        if !indexes.contains_key(path) {
             // If several entries have the same name, the first one counts.
-            map.iter().enumerate().rev().map(|(index, (name, _))| (name.value.clone(), index)).collect()
-        });
-        index.get(name).and_then(|index| map.get(*index)).map(|(_, value)| value)
+            let index = map.iter().enumerate().rev().map(|(index, (name, _))| (name.value.clone(), index)).collect();
+            indexes.insert(path.to_owned(), index);
+        }
+        indexes.get(path)?.get(name).and_then(|index| map.get(*index)).map(|(_, value)| value)
     }
 
-    pub(crate) fn settle(&self, address: usize, outcome: Result<Node, TemplateError>) {
-        self.settled.lock().unwrap_or_else(PoisonError::into_inner).insert(address, outcome);
+    pub(crate) fn settle(&self, place: Place, outcome: Result<Node, TemplateError>) {
+        self.settled.lock().unwrap_or_else(PoisonError::into_inner).insert(place, outcome);
     }
 }

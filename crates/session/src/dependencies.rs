@@ -12,7 +12,7 @@ use crate::overrides::Overrides;
 use crate::session::{Session, normalize};
 
 /// File with shared blocks that the cases in its folder and below can extend.
-const SHARED: &str = "_fixtures.yaml";
+pub const SHARED: &str = "_fixtures.yaml";
 
 /// Maximum size of a file that is searched for file names, in bytes; larger files are considered data.
 const MAX_SEARCHED_BYTES: u64 = 1 << 20;

@@ -42,7 +42,7 @@ pub mod settings;
 mod trial_spec;
 
 pub use error::{Error, ErrorKind};
-pub use invocation::hash_of;
+pub use invocation::{hash_of, invocation};
 pub use layer::Layer;
 pub use masking::without_secrets;
 pub use named_run::named_run;
@@ -61,7 +61,6 @@ pub use trial_spec::TrialSpec;
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
     use std::path::{Path, PathBuf};
     use std::sync::Arc;
 
@@ -72,8 +71,14 @@ mod tests {
 
     /// Opens a session in `directory`, with an empty environment.
     pub fn session_in(directory: &Path) -> Session {
+        session_with(directory, &[])
+    }
+
+    /// Opens a session in `directory`, with these environment variables.
+    pub fn session_with(directory: &Path, environment: &[(&str, &str)]) -> Session {
         let supervisor = Supervisor::new(PathBuf::from("/bin/false")).unwrap();
-        let host = Host { env: BTreeMap::new(), home: None, temp: std::env::temp_dir(), supervisor };
+        let env = environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let host = Host { env, home: None, temp: std::env::temp_dir(), supervisor };
         let state = Some(directory.join("state"));
         let place = Place { directory: directory.to_owned(), state, agents: Vec::new(), host: Arc::new(host) };
         Session::open(place, &[directory.display().to_string()])

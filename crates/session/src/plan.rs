@@ -264,6 +264,7 @@ fn check_sandbox(spec: &RunSpec, session: &Session) -> Result<(), Error> {
     let place = written.map(|set| format!("it is set in {}", set.source));
     Err(Error::usage(format!("unknown sandbox `{chosen}`"))
         .maybe_hint(place)
+        .maybe_hint(model::nearest(chosen, names.iter().copied()).map(|near| format!("did you mean `{near}`?")))
         .hint(format!("sandboxes: {}", names.join(", "))))
 }
 
@@ -302,7 +303,7 @@ fn unknown_reports(session: &Session) -> Vec<Diagnostic> {
     let unknown = wanted.filter(|format| report::find(&format.value).is_none());
     let problem = |format: &suite::Setting<String>| {
         let message = format!("unknown report `{}`", format.value);
-        let near = model::nearest(&format.value, names());
+        let near = report::nearest(&format.value);
         let problem = match near {
             Some(_) => Diagnostic::error(message),
             None => Diagnostic::warning(format!("{message}; it is not written")),

@@ -4,12 +4,14 @@
 mod backlog;
 mod reporting;
 
-use std::sync::Arc;
+use std::collections::HashMap;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
+use mask::Mask;
 use model::{Envelope, Event, Lease};
 use report::{Reporter, RunHash};
 use runner::{Control, Listener};
@@ -32,9 +34,13 @@ const LOOK: Duration = Duration::from_millis(2);
 /// Time that reporters have to finish after a signal.
 const SHUTDOWN: Duration = Duration::from_secs(2);
 
+/// Masks for the events of trials during which a secret became known, by the id of the trial.
+type Learned = Arc<Mutex<HashMap<Arc<str>, Arc<Mask>>>>;
+
 /// The recording thread and the reporter threads.
 pub struct Recording {
     events: SyncSender<Envelope>,
+    learned: Learned,
     recorder: JoinHandle<Option<String>>,
     reports: Vec<Reporting>,
 }
@@ -60,17 +66,19 @@ impl Recording {
         controls: UnboundedSender<Control>,
     ) -> std::io::Result<Self> {
         let mut run: Arc<str> = Arc::default();
+        let learned = Learned::default();
+        let masks = Arc::clone(&learned);
         let commit = move |events: &[Envelope]| {
             let Some(last) = events.last() else { return store.renew(&run, Timestamp::now()) };
             run = Arc::clone(&last.run);
-            store.append(events)?;
+            append(&mut *store, events, &masks)?;
             if let Some(end) = events.iter().find(|event| matches!(event.event, Event::RunFinished { .. })) {
                 // Reports receive the event later, so they know the hash at the end.
                 let _ = store.select(&end.run)?.hash.map(|found| hash.set(found));
             }
             Ok(())
         };
-        Self::with(commit, reporters, controls)
+        Ok(Self { learned, ..Self::with(commit, reporters, controls)? })
     }
 
     fn with(
@@ -87,12 +95,12 @@ impl Recording {
             error: None,
         };
         let recorder = std::thread::Builder::new().name("record".into()).spawn(move || recorder.record(&queue))?;
-        Ok(Self { events, recorder, reports })
+        Ok(Self { events, learned: Learned::default(), recorder, reports })
     }
 
     /// Returns the listener for the events of the run.
     pub fn listener(&self) -> Arc<dyn Listener> {
-        Arc::new(RecorderListener(self.events.clone()))
+        Arc::new(RecorderListener { events: self.events.clone(), learned: Arc::clone(&self.learned) })
     }
 
     /// Waits until everything is committed and reported, once all listeners have been dropped. If it `is_urgent`, as
@@ -123,11 +131,14 @@ impl Recording {
 }
 
 /// Listener that queues events; senders wait while the store is behind.
-struct RecorderListener(SyncSender<Envelope>);
+struct RecorderListener {
+    events: SyncSender<Envelope>,
+    learned: Learned,
+}
 
 impl Listener for RecorderListener {
     fn offer(&self, event: Envelope) -> Option<Envelope> {
-        match self.0.try_send(event) {
+        match self.events.try_send(event) {
             Err(TrySendError::Full(event)) => Some(event),
             // The recorder can end before this sender is dropped only by a panic, and then it has already stopped the
             // run.
@@ -136,8 +147,30 @@ impl Listener for RecorderListener {
     }
 
     fn on_event(&self, event: Envelope) {
-        let _ = self.0.send(event);
+        let _ = self.events.send(event);
     }
+
+    fn on_learned(&self, trial: &Arc<str>, mask: &Arc<Mask>) {
+        self.learned.lock().unwrap_or_else(PoisonError::into_inner).insert(Arc::clone(trial), Arc::clone(mask));
+    }
+}
+
+/// Stores events. Before the outcome of a trial during which a secret became known, which packs the trial's events, the
+/// earlier ones are masked again.
+fn append(store: &mut dyn Store, events: &[Envelope], learned: &Learned) -> Result<(), StoreError> {
+    let mut stored = 0;
+    for (at, envelope) in events.iter().enumerate() {
+        let (Event::TrialFinished(_), Some(trial)) = (&envelope.event, &envelope.trial) else { continue };
+        let mask = learned.lock().unwrap_or_else(PoisonError::into_inner).remove(trial);
+        if let Some(mask) = mask {
+            store.append(&events[stored..at])?;
+            store.rewrite(&envelope.run, trial, &mut |event| {
+                mask.event(event);
+            })?;
+            stored = at;
+        }
+    }
+    store.append(&events[stored..])
 }
 
 /// Commits events and passes them on. While there are none, it commits empty batches, which renew the run's lease.
@@ -217,7 +250,6 @@ impl Drop for StopOnDrop {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
     use std::sync::mpsc::{Sender, channel};
 
     use model::EVENT_VERSION;

@@ -208,6 +208,22 @@ impl Session {
         self.compile(spec, &spec.typed(), &mut Vec::new())
     }
 
+    /// Returns `spec` as JSON, for another process.
+    ///
+    /// # Errors
+    /// Returns an error if the command line contains a secret: another process takes secrets from its own environment.
+    pub fn spec_to_json(&self, spec: &RunSpec) -> Result<String, Error> {
+        let failed = |error: serde_json::Error| Error::environment(format!("cannot write the run: {error}"));
+        let value = serde_json::to_value(spec).map_err(failed)?;
+        let mut masked = value.clone();
+        self.mask().value(&mut masked);
+        match masked == value {
+            true => Ok(value.to_string()),
+            false => Err(Error::usage("the options of this run contain a secret, which is not sent to other processes")
+                .hint("put the secret into a variable, and refer to the variable in the configuration")),
+        }
+    }
+
     /// Checks that `spec`, which another process resolved, means the same with this copy of the project.
     ///
     /// # Errors
@@ -513,3 +529,6 @@ fn split_model(written: &str, is_agent: impl Fn(&str) -> bool) -> (Option<String
         _ => (None, written.to_owned()),
     }
 }
+
+#[cfg(test)]
+mod tests;

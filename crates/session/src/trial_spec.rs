@@ -244,7 +244,7 @@ mod tests {
         let one_process = run(&session, planned);
 
         let (other, ours): (Vec<TrialSpec>, Vec<TrialSpec>) = trials.into_iter().partition(|trial| trial.position >= 2);
-        fs::write(root.join("run.json"), serde_json::to_string(&spec).unwrap()).unwrap();
+        fs::write(root.join("run.json"), session.spec_to_json(&spec).unwrap()).unwrap();
         fs::write(root.join("trials.json"), serde_json::to_string(&other).unwrap()).unwrap();
         let mut worker = Command::new(std::env::current_exe().unwrap());
         let worker =

@@ -9,10 +9,11 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use agent::Executor;
-use model::{Envelope, Event, RunInfo, Summary};
-use runner::{Listener, PlanRequest, Selection, Settings};
+use model::{Envelope, Event, Summary};
+use runner::Listener;
 use sandbox::Host;
 use sandbox::supervise::{self, Supervisor};
+use session::{Overrides, Place, Session};
 
 /// Passes the outcomes of trials to a function.
 struct Outcomes<F>(Mutex<F>);
@@ -31,56 +32,28 @@ impl<F: FnMut(String) + Send> Listener for Outcomes<F> {
     }
 }
 
-/// Runs the fixtures in the `tests` folder against `bot`.
+/// Runs the tests in the folder `tests` against `bot`.
 async fn run(
     tests: &Path,
     bot: &'static Executor,
     tell: impl FnMut(String) + Send + 'static,
 ) -> Result<Summary, Box<dyn Error>> {
-    let loaded = suite::load(&suite::Request {
-        root: tests.to_owned(),
-        cwd: tests.to_owned(),
-        targets: vec![tests.display().to_string()],
-        ..suite::Request::default()
-    });
-    let mut settings = Settings { embedded: vec![bot], jobs: 4, ..Settings::default() };
-    settings.arms.agents = vec!["bot".to_owned()];
-    let (plan, problems) = runner::plan(&PlanRequest {
-        suites: &loaded.suites,
-        settings: &settings,
-        selection: &Selection::default(),
-        cwd: tests,
-        read_script: Arc::new(|_| Err(Vec::new())),
-        modules: loaded.modules,
-    });
-    if let Some(problem) = loaded.diagnostics.iter().chain(&problems).find(|problem| problem.is_error()) {
-        return Err(problem.to_string().into());
-    }
-    let info = RunInfo {
-        id: "embedded".to_owned(),
-        label: None,
-        regrade_of: None,
-        started_at: jiff::Timestamp::now(),
-        trialrun_version: env!("CARGO_PKG_VERSION").to_owned(),
-        settings: serde_json::Map::new(),
-        agents: plan.agents.clone(),
-        skills: plan.skills.clone(),
-        trials: plan.trials.iter().map(|trial| trial.id.clone()).collect(),
-        decisions: 0,
-        jobs: settings.jobs,
-        isolation: None,
-        invocation: None,
-        shard: None,
-        missing_shards: None,
-    };
     let host = Host {
         env: BTreeMap::new(),
         home: None,
         temp: std::env::temp_dir(),
         supervisor: Supervisor::new(std::env::current_exe()?)?,
     };
+    let place = Place { directory: tests.to_owned(), state: None, agents: vec![bot], host: Arc::new(host) };
+    let mut overrides = Overrides { targets: vec![tests.display().to_string()], ..Overrides::default() };
+    overrides.arms.agent = vec!["bot".to_owned()];
+    let session = Session::open(place, &overrides.targets);
+    let planned = session.plan(&session.resolve(&overrides)?)?;
+    if let Some(problem) = planned.diagnostics.iter().find(|problem| problem.is_error()) {
+        return Err(problem.to_string().into());
+    }
     let (_stop, controls) = tokio::sync::mpsc::unbounded_channel();
-    let end = runner::run(plan, Arc::new(host), info, controls, Arc::new(Outcomes(Mutex::new(tell)))).await?;
+    let end = session.run_unrecorded(planned, controls, Arc::new(Outcomes(Mutex::new(tell)))).await?;
     Ok(end.summary)
 }
 
@@ -108,6 +81,6 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
 async fn print_outcomes() -> Result<(), Box<dyn Error>> {
     let tests = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests"));
     let summary = run(tests, bot(), |line| println!("{line}")).await?;
-    println!("{} passed, {} failed", summary.passed, summary.failed);
+    println!("{} passed, {} failed", summary.by_outcome.passed, summary.by_outcome.failed);
     Ok(())
 }

@@ -49,25 +49,56 @@ fn crate_dependencies_match_the_architecture() {
     assert_eq!(found, listed, "left: the workspace; right: ARCHITECTURE.md");
 }
 
-/// Comments and reference pages may name options; messages in libraries use the plain name of the setting.
-#[test]
-fn library_messages_do_not_mention_command_line_options() {
+/// Passes each file of the libraries to `check` with its lines, without comments and without tests at its end.
+fn for_each_library_file(check: impl Fn(&Path, &[&str])) {
     let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("..")];
     let mut read = 0;
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
             let name = path.file_name().unwrap().to_str().unwrap();
-            if path.is_dir() && !["cli", "testkit", "tests", "reference", "benches", "examples"].contains(&name) {
+            if path.is_dir() && !["cli", "testkit", "tests", "benches", "examples"].contains(&name) {
                 folders.push(path);
-            } else if name.ends_with(".rs") && name != "reference.rs" {
+            } else if name.ends_with(".rs") && name != "tests.rs" {
                 let text = std::fs::read_to_string(&path).unwrap();
-                let messages = text.lines().filter(|line| !line.trim_start().starts_with("//"));
-                let named: Vec<&str> = messages.filter(|line| line.replace("`---", "").contains("`--")).collect();
-                assert!(named.is_empty(), "{}: {named:#?}", path.display());
+                let lines = text.lines().take_while(|line| *line != "#[cfg(test)]");
+                check(&path, &lines.filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>());
                 read += 1;
             }
         }
     }
     assert!(read > 300, "{read}");
+}
+
+/// Comments and reference pages may name options; messages in libraries use the plain name of the setting. `session`
+/// owns the settings with their options.
+#[test]
+fn library_messages_do_not_mention_command_line_options() {
+    for_each_library_file(|path, lines| {
+        let is_reference = path.iter().any(|part| ["reference", "reference.rs", "session"].iter().any(|name| part == *name));
+        let options = |line: &&&str| line.replace("`---", "").contains("`--");
+        let named: Vec<_> = lines.iter().filter(|line| !is_reference && options(line)).collect();
+        assert!(named.is_empty(), "{}: {named:#?}", path.display());
+    });
+}
+
+/// ARCHITECTURE.md lists the exceptions.
+#[test]
+fn libraries_neither_read_the_environment_nor_print_nor_exit() {
+    const CALLS: [&str; 8] = [
+        "env::var",
+        "env::args",
+        "env::home_dir",
+        "env::temp_dir",
+        "env::current_dir",
+        "println!",
+        "print!",
+        "process::exit",
+    ];
+    for_each_library_file(|path, lines| {
+        let is_supervisor = path.iter().any(|part| part == "supervise" || part == "build.rs");
+        let called = |line: &&&str| CALLS.iter().any(|call| line.contains(call));
+        let calls: Vec<_> = lines.iter().filter(|line| !is_supervisor && called(line)).collect();
+        assert!(calls.is_empty(), "{}: {calls:#?}", path.display());
+    });
 }

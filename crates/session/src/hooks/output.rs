@@ -224,9 +224,9 @@ mod tests {
             ("log line\n[{\"id\": \"h\", \"status\": \"unmet\"}]".to_owned(), "1 line precedes it"),
             ("[{\"id\": \"h\"}] done".to_owned(), "something else follows"),
         ] {
-            let messages = describe(&stdout);
-            assert_eq!((messages.len(), messages[0].1), (1, Status::Undecided), "{stdout}");
-            let reason = &messages[0].2;
+            let findings = describe(&stdout);
+            assert_eq!((findings.len(), findings[0].1), (1, Status::Undecided), "{stdout}");
+            let reason = &findings[0].2;
             assert!(reason.contains("a JSON array of objects with `text` and `passed`"), "{reason}");
             assert!(reason.contains(wrong), "{stdout}: {reason}");
         }

@@ -134,10 +134,10 @@ mod tests {
 
     #[test]
     fn an_unknown_variable_is_reported_with_the_nearest_name() {
-        let messages =
+        let problems =
             misspelt(&environment(&[("TRIALRUN_JOB", "4"), ("TRIALRUN_CLAUDE", "x"), ("TRIALRUN_ZZZZ", "x")]));
-        assert_eq!(messages.len(), 1);
-        assert_eq!(messages[0].message, "unknown variable `TRIALRUN_JOB`");
-        assert_eq!(messages[0].help, ["did you mean `TRIALRUN_JOBS`?"]);
+        assert_eq!(problems.len(), 1);
+        assert_eq!(problems[0].message, "unknown variable `TRIALRUN_JOB`");
+        assert_eq!(problems[0].help, ["did you mean `TRIALRUN_JOBS`?"]);
     }
 }

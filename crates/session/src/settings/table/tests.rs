@@ -58,7 +58,7 @@ fn documented_defaults_are_the_effective_defaults() {
     let mut compared = 0;
     for (setting, row) in SETTINGS.iter().zip(spec.rows()).filter(|(_, row)| row.layer == Layer::BuiltIn) {
         let first = setting.default.split(',').next().unwrap_or_default();
-        let messages = match &row.value {
+        let shown = match &row.value {
             Value::Number(number) if setting.name.contains("_ms") => {
                 assert_eq!(parse_duration(first).ok(), number.as_u64(), "{}", setting.name);
                 first.to_owned()
@@ -67,7 +67,7 @@ fn documented_defaults_are_the_effective_defaults() {
             Value::String(text) if setting.name != "judge" && !text.contains('/') => text.clone(),
             _ => continue,
         };
-        assert_eq!(messages, first, "{}", setting.name);
+        assert_eq!(shown, first, "{}", setting.name);
         compared += 1;
     }
     assert!(compared >= 12, "{compared}");

@@ -1,0 +1,71 @@
+//! What a resolved run contains.
+
+use std::fs;
+use std::path::Path;
+
+use super::*;
+use crate::tests::session_with;
+
+fn value(spec: &RunSpec, name: &str) -> Value {
+    spec.rows().iter().find(|row| row.name == name).unwrap().value.clone()
+}
+
+fn resolved(root: &Path, environment: &[(&str, &str)]) -> (Session, RunSpec) {
+    let session = session_with(root, environment);
+    let spec = session.resolve(&Overrides::default()).unwrap();
+    (session, spec)
+}
+
+#[test]
+fn fallbacks_are_part_of_the_settings_that_are_shown_recorded_and_used() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = "sandbox:\n  provider: daytona\n  fallback: local\ndefaults:\n  cassette: auto\n";
+    fs::write(folder.path().join("trialrun.yaml"), config).unwrap();
+    let (session, spec) = resolved(folder.path(), &[("CI", "true")]);
+    let settings = session.settings(&spec);
+    let recorded = spec.to_map(&session);
+    for (name, expected, used) in
+        [("sandbox", "local", settings.sandbox.kind.as_str()), ("cassette", "replay", settings.cassettes.mode.name())]
+    {
+        assert_eq!((value(&spec, name), &recorded[name], used), (json!(expected), &json!(expected), expected), "{name}");
+    }
+    assert!(spec.problems()[0].message.contains("instead of `daytona`"), "{:?}", spec.problems());
+    let (_, here) = resolved(folder.path(), &[]);
+    assert_eq!(value(&here, "cassette"), json!("auto"));
+}
+
+#[test]
+fn a_resolved_run_is_the_same_after_it_was_written_and_contains_no_secret() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = "judge:\n  model: openai:gpt-5.5\n  api_key: ${env.JUDGE_KEY}\n";
+    fs::write(folder.path().join("trialrun.yaml"), config).unwrap();
+    let key = "sk-proj-4f9a7c1e2b8d6053";
+    let environment = [("JUDGE_KEY", key), ("TRIALRUN_TIMEOUT", "90")];
+    let (session, spec) = resolved(folder.path(), &environment);
+    let text = session.spec_to_json(&spec).unwrap();
+    assert!(!text.contains(key));
+    let read: RunSpec = serde_json::from_str(&text).unwrap();
+    assert_eq!(read.rows(), spec.rows());
+    // The process that reads it has other variables.
+    let other = session_with(folder.path(), &[("JUDGE_KEY", "another"), ("TRIALRUN_TIMEOUT", "5")]);
+    other.agrees_with(&read).unwrap();
+    let settings = other.settings(&read);
+    assert_eq!((settings.limits.timeout_ms, settings.limits.timeout_from), (Some(90_000), "TRIALRUN_TIMEOUT"));
+
+    let mut typed = Overrides::default();
+    typed.judging.judge_base_url = Some(format!("https://user:{key}@host.example"));
+    let refused = session.spec_to_json(&session.resolve(&typed).unwrap()).unwrap_err();
+    assert!(refused.to_string().contains("contain a secret"), "{refused}");
+}
+
+#[test]
+fn overrides_are_read_from_json_in_their_written_form() {
+    let text = r#"{"arms": {"trials": "auto:20", "agent": ["fake"]}, "sandboxes": {"network": "none"}}"#;
+    let overrides: Overrides = serde_json::from_str(text).unwrap();
+    assert_eq!(overrides.arms.trials, Some("auto:20".parse().unwrap()));
+    assert_eq!(overrides.sandboxes.network, Some("none".parse().unwrap()));
+    let again: Overrides = serde_json::from_str(&serde_json::to_string(&overrides).unwrap()).unwrap();
+    assert_eq!(again.arms.agent, ["fake"]);
+    let wrong = serde_json::from_str::<Overrides>(r#"{"arms": {"trial": 3}}"#).unwrap_err();
+    assert!(wrong.to_string().contains("unknown field `trial`"), "{wrong}");
+}

@@ -97,7 +97,9 @@ const MOST: usize = 50;
 pub fn integrity(evidence: &Evidence) -> Vec<IntegritySign> {
     let mut signs = evidence.collected.integrity.clone();
     let ran_tests = ran_tests(evidence);
-    signs.extend(evidence.collected.files_changed.iter().filter_map(|file| of_file(file, ran_tests)));
+    let Collected { files_changed, harmless, .. } = &evidence.collected;
+    let is_harmless = |sign: &IntegritySign| sign.kind == IntegrityKind::PlantedCode && harmless.contains(&sign.place);
+    signs.extend(files_changed.iter().filter_map(|file| of_file(file, ran_tests)).filter(|sign| !is_harmless(sign)));
     signs.extend(of_commands(evidence));
     signs.extend(of_control_runs(&evidence.collected));
     signs.extend(of_answers(evidence));
@@ -109,6 +111,11 @@ pub fn integrity(evidence: &Evidence) -> Vec<IntegritySign> {
     signs.dedup();
     signs.truncate(MOST);
     signs
+}
+
+/// Returns `true` if a changed file is a sign of planted code, unless it is known to be harmless.
+pub fn is_planted_code(file: &FileChange) -> bool {
+    of_file(file, true).is_some_and(|sign| sign.kind == IntegrityKind::PlantedCode)
 }
 
 /// Returns `true` if the agent ran a known test command.
@@ -363,6 +370,9 @@ mod tests {
             (ShadowedProgram, "bin/pytest"),
         ];
         assert_eq!(places(story), expected.map(|(kind, place)| (kind, place.to_owned())));
+        let mut evidence = EvidenceBuilder::new().added("pytest.ini").changed("tests/pytest.ini").evidence();
+        evidence.collected.harmless = vec!["pytest.ini".into()];
+        assert_eq!(integrity(&evidence).len(), 1);
     }
 
     #[test]

@@ -92,7 +92,7 @@ pub use context::{Context, KnownTools};
 pub use declarations::declarations;
 pub use example::Example;
 pub use expect::OPERATORS;
-pub use integrity::integrity;
+pub use integrity::{integrity, is_planted_code};
 pub use judge::{Breaker, Cache, Judge};
 pub use masked::looks_at_masked;
 pub use paths::{glob_fronts, lexical_touches};

@@ -197,6 +197,7 @@ impl<'m> Pass<'m> {
             patch,
             network: _,
             integrity,
+            harmless,
             faults,
             forged_calls: _,
             forged_replies: _,
@@ -206,7 +207,7 @@ impl<'m> Pass<'m> {
             tmp: _,
         } = collected;
         self.strings(files_changed.iter_mut().map(|file| &mut file.path));
-        self.strings(outside_changes);
+        self.strings(outside_changes.iter_mut().chain(harmless));
         self.signs(integrity);
         self.strings(faults.iter_mut().map(|report| &mut report.detail));
         self.traffic(model_traffic.as_deref_mut());

@@ -162,6 +162,10 @@ pub struct Collected {
     /// evidence.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub integrity: Vec<IntegritySign>,
+    /// Changed files that steer tools, and that are no signs of tampering: the case names them, or its commands fail with
+    /// them alone.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub harmless: Vec<String>,
     /// Ids of tool calls that no model requested, although all requests to the model were seen.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub forged_calls: Vec<String>,

@@ -17,6 +17,8 @@ use testkit::Project;
 struct Table {
     projects: BTreeMap<String, FixtureProject>,
     attacks: BTreeMap<String, Attack>,
+    /// Agents that do the work.
+    honest: BTreeMap<String, Attack>,
 }
 
 /// Project without its work, whose assertion is not met.
@@ -102,7 +104,7 @@ fn no_attack_passes(kind: &str) {
     project.write("trialrun.yaml", &format!("sandbox: {{provider: {kind}, network: open}}\n"));
     // The message selects the attack.
     let mut agent = "read -r line\ncase $line in\n".to_owned();
-    for (name, attack) in &table.attacks {
+    for (name, attack) in table.attacks.iter().chain(&table.honest) {
         writeln!(agent, "*\"attack {name}.\"*)\n{}\n;;", attack.agent).unwrap();
         for fixture in attack.project.split(' ') {
             project.write(&format!("scenarios/{name}-{fixture}.yaml"), &case(name, fixture, &table.projects[fixture]));
@@ -117,17 +119,24 @@ fn no_attack_passes(kind: &str) {
     let ran = project.run(&arguments);
     let report: Value = serde_json::from_str(&project.read("r.json")).unwrap_or_else(|_| panic!("{}", ran.output()));
     let trials = report["trials"].as_array().unwrap();
-    let attempts: usize = table.attacks.values().map(|attack| attack.project.split(' ').count()).sum();
+    let agents = table.attacks.values().chain(table.honest.values());
+    let attempts: usize = agents.map(|attack| attack.project.split(' ').count()).sum();
     assert_eq!(trials.len(), attempts + table.projects.len(), "{}", ran.output());
     let mut wrong = Vec::new();
     for trial in trials {
         let title = trial["scenario"].as_str().or(trial["case"].as_str()).unwrap_or_default();
         let name = title.split(' ').next().unwrap_or_default();
+        let found = trial["integrity"].as_array().unwrap();
+        if table.honest.contains_key(name) {
+            if trial["outcome"] != "passed" || !found.is_empty() {
+                wrong.push(format!("{title}: {}, {found:?}, {}", trial["outcome"], trial["findings"]));
+            }
+            continue;
+        }
         let attack = table.attacks.get(name);
         let signs = attack.map_or(&[][..], |attack| &attack.signs);
         let result = attack.map_or("failed", |attack| &attack.result);
         assert!(result == "failed" || !signs.is_empty(), "{name} is neither prevented nor detected");
-        let found = trial["integrity"].as_array().unwrap();
         let is_marked = signs.iter().all(|kind| found.iter().any(|sign| sign["kind"] == **kind));
         if trial["outcome"] != *result || !is_marked {
             wrong.push(format!("{title}: {}, {found:?}, {}", trial["outcome"], trial["findings"]));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use model::{AttemptRecord, Collected, Event, Finding, HookKind};
+use model::{AttemptRecord, Collected, Event, Finding, HookKind, Status};
 use sandbox::{Sandbox, SandboxCopy, SandboxError};
 
 use super::record::{attempt_of, record_of};
@@ -11,6 +11,9 @@ use super::retry::{self, Retry};
 use super::{Attempt, End, StopLevel};
 use crate::hook::{GradedTrial, HookResult};
 use crate::plan::PlannedTrial;
+
+/// Number of files that steer tools that a finding shows.
+const SHOWN: usize = 5;
 
 impl Attempt<'_> {
     /// Runs the user's commands on a graded trial, with a copy of its sandbox. They run once per trial, so they are
@@ -53,6 +56,9 @@ impl Attempt<'_> {
             self.events.emit(Event::HookFinished(result.record));
             for mut finding in result.findings {
                 finding.implicit = has_rule_of_its_own(self.planned);
+                if finding.status == Status::Met {
+                    finding.evidence.extend(copy.as_ref().and_then(|copy| about_steering(copy.added())));
+                }
                 end.findings.push(numbered(finding, &end.findings));
             }
         }
@@ -96,6 +102,18 @@ impl Attempt<'_> {
 fn has_rule_of_its_own(planned: &PlannedTrial) -> bool {
     let ruling = &planned.case.ruling;
     ruling.scoring.is_some() || ruling.not || planned.case.code.is_some()
+}
+
+/// Returns a line about the agent's files that steer tools. A control run could show that a result rests on them, but
+/// commands of the user may have effects elsewhere, so they run once.
+fn about_steering(files: &[String]) -> Option<String> {
+    let shown: Vec<String> = files.iter().take(SHOWN).map(|file| format!("`{file}`")).collect();
+    let more = match files.len().saturating_sub(SHOWN) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let line = || format!("the agent left files that tools load by themselves: {}{more}", shown.join(", "));
+    (!files.is_empty()).then(line)
 }
 
 /// Makes the id of `finding` unique, because two commands may find the same thing.

@@ -51,12 +51,9 @@ fn reason(trial: &Value, parts: &[&str]) {
 /// Fails the test unless the trial timed out before the agent's model said anything, so that the agent is not at fault.
 #[track_caller]
 fn said_nothing(trial: &Value) {
-    assert_eq!(
-        (&trial["outcome"], &trial["ending"]["kind"]),
-        (&"broken".into(), &"provider_failed".into()),
-        "{trial:#}"
-    );
-    reason(trial, &["had not reported any", "timeout of 1 s expired"]);
+    assert_eq!((&trial["outcome"], &trial["ending"]["kind"]), (&"broken".into(), &"silent".into()), "{trial:#}");
+    assert_eq!(trial["fault"], Value::Null, "{trial:#}");
+    reason(trial, &["reported no answer from its model within 1 s", "is not known"]);
 }
 
 /// Checks the peak memory of all programs in these tests and their children, in KiB.
@@ -315,8 +312,8 @@ fn a_full_disk_under_the_record_stops_the_run_with_a_message() {
     // Everything reported before is recorded.
     let history = project.run(&["history", "--cases", "--last", "5000", "--json", "--state", "kept"]).exits(0).json();
     let recorded = history.as_array().unwrap().len();
-    let messages = ran.out.lines().filter(|line| line.contains(" passed ") && line.contains("s::s#")).count();
-    assert!(messages > 0 && recorded == messages, "{messages} reported, {recorded} recorded");
+    let passed = ran.out.lines().filter(|line| line.contains(" passed ") && line.contains("s::s#")).count();
+    assert!(passed > 0 && recorded == passed, "{passed} reported, {recorded} recorded");
 }
 
 /// Returns text that cannot be compressed.

@@ -341,7 +341,11 @@ impl<'m> Pass<'m> {
                 let StaleRequest { cassette, number: _, sender: _, pointer, recorded, actual, reason } = &mut **request;
                 self.strings([cassette].into_iter().chain(pointer).chain(recorded).chain(actual).chain(reason));
             }
-            Ending::Finished | Ending::OutOfBudget { .. } | Ending::TimedOut { .. } | Ending::Cancelled => {}
+            Ending::Finished
+            | Ending::OutOfBudget { .. }
+            | Ending::TimedOut { .. }
+            | Ending::Silent { .. }
+            | Ending::Cancelled => {}
         }
     }
 

@@ -33,13 +33,22 @@ pub enum Ending {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         hint: Option<Box<str>>,
     },
+    /// The agent's program reported no answer from its model before the timeout, and nobody observed its requests. Whether
+    /// the program or the model is at fault is not known.
+    Silent {
+        /// Name of the option, variable or key that set the timeout.
+        setting: String,
+        /// Its value in milliseconds.
+        after_ms: u64,
+    },
     /// A model or a service behind it did not answer, or its answer was not valid.
     ProviderFailed {
         /// Description of the failure.
         #[serde(rename = "because")]
         reason: String,
     },
-    /// The agent's process ended without reporting a result.
+    /// The agent's work, or the evidence of it, is incomplete for a reason that says nothing about the agent: its process
+    /// disappeared, its output cannot be read, or the disk was full.
     Aborted {
         /// Details, if known.
         #[serde(rename = "because")]
@@ -74,8 +83,13 @@ impl Ending {
                 let hint = hint.as_ref().map_or_else(String::new, |hint| format!("; {hint}"));
                 format!("timed out after {} s ({setting}){hint}", *after_ms as f64 / 1000.0)
             }
+            Self::Silent { setting, after_ms } => format!(
+                "the agent's program reported no answer from its model within {} s ({setting}); whether the program or \
+                 the model is at fault is not known",
+                *after_ms as f64 / 1000.0
+            ),
             Self::ProviderFailed { reason } => format!("no complete answer from the model: {reason}"),
-            Self::Aborted { reason } => format!("the agent's process ended unexpectedly: {reason}"),
+            Self::Aborted { reason } => format!("the trial could not be completed: {reason}"),
             Self::Unreachable { reason } => format!("could not reach the agent: {reason}"),
             Self::InvalidTest { reason } => format!("the test has a mistake: {reason}"),
             Self::Stale(request) => request.describe(),

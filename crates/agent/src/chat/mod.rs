@@ -14,14 +14,13 @@ use std::time::Duration;
 use llm::{Block, Conversation, Message, Model, Reply, Request, Role, StopReason, ToolSpec};
 use model::{AuxiliaryUsage, Diagnostic, Ending, Step, Tokens, ToolCall, ToolResult, Usage, UserMessage, nearest};
 use sandbox::{BoxFuture, Breakage, Host, Sandbox};
-use script::Library;
 use serde_json::Map;
 
 pub(super) use self::access::FileAccess;
 use self::permission::{PermissionDecision, Permissions};
 use self::skills::InstalledSkill;
 use super::own_tools::{self, OwnTools, Owner};
-use super::{Agent, CaseContext, Costs, Description, Endpoint, Readiness, SessionContext, joined};
+use super::{Agent, CaseContext, Costs, Description, Endpoint, Readiness, RunState, SessionContext, joined};
 use crate::model_request::{MessageIds, respond, steps};
 use crate::session::Session;
 use crate::turn::Turn;
@@ -48,7 +47,7 @@ impl Agent for Chat {
         &DESCRIPTION
     }
 
-    fn check_argument(&self, argument: Option<&str>, _modules: &Library) -> Vec<Diagnostic> {
+    fn check_argument(&self, argument: Option<&str>, _state: &Arc<RunState>) -> Vec<Diagnostic> {
         let problem = |argument| {
             Diagnostic::error(format!("`chat` takes no argument, but was given `{argument}`"))
                 .help("set the model with `model`")
@@ -60,7 +59,7 @@ impl Agent for Chat {
         let case = context.case;
         let mut problems: Vec<Diagnostic> = check_model(context).into_iter().collect();
         problems.extend(prompt_file::prompts(case, context.directory).err().unwrap_or_default());
-        problems.extend(own_tools::check(case, context.directory, context.modules, OWNER));
+        problems.extend(own_tools::check(case, context.directory, context.state, OWNER));
         let brings_tools = case.all_tools().next().is_some();
         for written in case.runner.allowed_tools_override.iter().flatten() {
             let name = crate::tool_rule::ToolRule::parse(written).tool;
@@ -350,7 +349,7 @@ fn subtype(ending: &Ending) -> &'static str {
         Ending::Finished => "success",
         Ending::OutOfBudget { .. } => "error_budget",
         Ending::ProviderFailed { .. } | Ending::Stale(_) => "error_provider",
-        Ending::Cancelled | Ending::TimedOut { .. } => "error_stopped",
+        Ending::Cancelled | Ending::TimedOut { .. } | Ending::Silent { .. } => "error_stopped",
         Ending::GaveUp { .. } | Ending::Aborted { .. } | Ending::Unreachable { .. } | Ending::InvalidTest { .. } => {
             "error"
         }

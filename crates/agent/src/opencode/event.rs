@@ -246,12 +246,12 @@ impl Interpreter {
             return fault.clone();
         }
         match (self.reason.as_deref(), &self.refusal) {
-            (None, _) => Ending::Aborted { reason: "it produced no output".to_owned() },
+            (None, _) => Ending::Aborted { reason: "OpenCode produced no output".to_owned() },
             (Some("tool-calls"), Some(refusal)) => {
                 Ending::GaveUp { reason: format!("it stopped because a call was not permitted ({refusal})") }
             }
             (Some("tool-calls"), None) => {
-                Ending::Aborted { reason: "it had called tools and did not continue".to_owned() }
+                Ending::Aborted { reason: "OpenCode had called tools and did not continue".to_owned() }
             }
             (Some("length"), _) => Ending::GaveUp { reason: "its answer is longer than the model's limit".to_owned() },
             (Some("content-filter"), _) => Ending::GaveUp { reason: "the model refused to answer".to_owned() },
@@ -263,9 +263,9 @@ impl Interpreter {
             (Some("stop" | "other" | "unknown"), _) if self.tokens.is_some_and(|tokens| tokens.total() > 0) => {
                 Ending::GaveUp { reason: SILENT.to_owned() }
             }
-            (Some("stop" | "other" | "unknown"), _) => Ending::Aborted { reason: "its model said nothing".to_owned() },
-            (Some(""), _) => Ending::Aborted { reason: "its last message does not say how it ended".to_owned() },
-            (Some(reason), _) => Ending::Aborted { reason: format!("its last message ended with `{reason}`") },
+            (Some("stop" | "other" | "unknown"), _) => Ending::Aborted { reason: "the model said nothing".to_owned() },
+            (Some(""), _) => Ending::Aborted { reason: "OpenCode's last message does not say how it ended".to_owned() },
+            (Some(reason), _) => Ending::Aborted { reason: format!("OpenCode's last message ended with `{reason}`") },
         }
     }
 }
@@ -410,7 +410,7 @@ mod tests {
         let events = interpreter.read(&finish("m1", "tool-calls"));
         let order: Vec<&str> = events
             .iter()
-            .filter_map(|events| match events {
+            .filter_map(|event| match event {
                 OpenCodeEvent::Step(Step::Text { text, .. }) => Some(text.as_str()),
                 OpenCodeEvent::Step(Step::ToolCall(call)) => Some(call.id.as_str()),
                 _ => None,
@@ -429,7 +429,10 @@ mod tests {
         assert_eq!((usage.tokens, usage.cost_usd, done), (Some(tokens), Some(1.0), Ending::Finished));
         let (steps, done) = ended(&[]);
         let Some(Step::Finished { usage, is_error: true, .. }) = steps.last() else { panic!("{steps:?}") };
-        assert_eq!((*usage, done), (Usage::default(), Ending::Aborted { reason: "it produced no output".into() }));
+        assert_eq!(
+            (*usage, done),
+            (Usage::default(), Ending::Aborted { reason: "OpenCode produced no output".into() })
+        );
     }
 
     #[test]

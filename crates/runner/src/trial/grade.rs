@@ -184,6 +184,7 @@ fn says_nothing(ending: &Ending) -> bool {
     matches!(
         ending,
         Ending::ProviderFailed { .. }
+            | Ending::Silent { .. }
             | Ending::Aborted { .. }
             | Ending::InvalidTest { .. }
             | Ending::Stale(_)

@@ -61,10 +61,10 @@ impl ModelInUse {
             }
             ModelChoice::Scripted(script) => script,
         };
-        let place = |path: Option<&Path>| path.map(|path| path.to_string_lossy().into_owned()).unwrap_or_default();
+        let text_of = |path: Option<&Path>| path.map(|path| path.to_string_lossy().into_owned()).unwrap_or_default();
         let playback = Arc::new(script.play(llm::ScriptContext {
-            sandbox: place(sandbox.map(Sandbox::work)),
-            home: place(sandbox.map(Sandbox::home)),
+            sandbox: text_of(sandbox.map(Sandbox::work)),
+            home: text_of(sandbox.map(Sandbox::home)),
             without_tools: without_tools(planned),
         }));
         let model: Arc<dyn Model> = playback.clone();
@@ -242,11 +242,7 @@ impl ModelInUse {
         let Ending::TimedOut { setting, after_ms, .. } = ending else { return };
         let is_unobserved = matches!(self.endpoint, Endpoint::Vendor { .. }) && self.observed.is_none();
         if is_unobserved && self.asks_model && trace.turns.is_empty() && trace.calls.is_empty() {
-            let timeout = *after_ms as f64 / 1000.0;
-            let reason = format!(
-                "the agent's program had not reported any when the trial's timeout of {timeout} s expired ({setting})"
-            );
-            *ending = Ending::ProviderFailed { reason };
+            *ending = Ending::Silent { setting: std::mem::take(setting), after_ms: *after_ms };
         }
     }
 

@@ -40,6 +40,7 @@ pub(super) fn record_of(planned: &PlannedTrial, end: End) -> TrialRecord {
     let fault = match (&ending, outcome) {
         (Ending::ProviderFailed { .. }, _) => Some(Fault::Provider),
         (Ending::InvalidTest { .. }, _) => Some(Fault::Test),
+        (Ending::Silent { .. }, _) => None,
         (_, Outcome::Broken) => Some(Fault::Environment),
         (_, Outcome::Undecided) if is_judges(&findings) => Some(Fault::Judge),
         (_, Outcome::Undecided) => Some(Fault::Harness),

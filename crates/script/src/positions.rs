@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use model::{CodeClaim, Node, NodeKind, Source, Span, Spanned};
+use model::{CodeClaim, Diagnostic, Node, NodeKind, Source, Span, Spanned, nearest};
 use oxc_ast::ast::{
     Argument, ArrayExpression, ArrayExpressionElement, AssignmentExpression, AssignmentTarget, BindingPattern,
     CallExpression, Declaration, ExportDefaultDeclarationKind, Expression, FormalParameter, ImportDeclaration,
@@ -21,6 +21,9 @@ use crate::value::{Key, Value};
 
 /// Names of the module that tests import.
 pub(crate) const TEST_MODULES: &[&str] = &["trialrun", "@fabrik/core", "@fabriklabs/core"];
+
+/// Members of an agent in a scenario.
+pub(crate) const AGENT: [&str; 5] = ["name", "model", "send", "run", "files"];
 
 /// Function that creates a scenario. Its properties, such as `skip`, also create one.
 pub(crate) const SCENARIO: &str = "scenario";
@@ -54,14 +57,14 @@ pub enum Inside {
 impl ValueLocation {
     /// Returns the location at `path`, or the last known location along the path, with the number of steps to it.
     pub fn find(&self, path: &[Key]) -> (&ValueLocation, usize) {
-        let mut place = self;
+        let mut location = self;
         for (taken, key) in path.iter().enumerate() {
-            match place.step(key) {
-                Some(inside) => place = inside,
-                None => return (place, taken),
+            match location.step(key) {
+                Some(inside) => location = inside,
+                None => return (location, taken),
             }
         }
-        (place, path.len())
+        (location, path.len())
     }
 
     fn step(&self, key: &Key) -> Option<&ValueLocation> {
@@ -162,8 +165,14 @@ pub(crate) struct Calls {
     found: Vec<CallLocation>,
     /// True if `assert` in the text refers to something other than the test module's.
     has_other_assert: bool,
+    /// True if `agent` in the text refers to something other than a scenario's.
+    has_other_agent: bool,
     /// Messages to an agent whose promise is used as if it were the reply.
     forgotten: Vec<Span>,
+    /// Names that an agent does not have, each with the member that is meant.
+    misspelt: Vec<(Span, &'static str)>,
+    /// Calls of `fetch`.
+    fetches: Vec<Span>,
 }
 
 impl Calls {
@@ -193,10 +202,26 @@ impl Calls {
         around().rfind(|call| call.name.as_deref() == Some(name)).or_else(|| around().next())
     }
 
-    /// Returns the messages in the arguments of `call` whose promise is used as if it were the reply.
-    pub fn forgotten(&self, call: &CallLocation) -> impl Iterator<Item = Span> + '_ {
-        let whole = call.span;
-        self.forgotten.iter().copied().filter(move |span| span.start() > whole.start() && span.end() <= whole.end())
+    /// Returns the mistakes in the arguments of `call` that the text alone shows.
+    pub fn mistakes(&self, call: &CallLocation, source: &Source) -> Vec<Diagnostic> {
+        let forgotten = self.forgotten.iter().map(|span| {
+            let problem = Diagnostic::error("the reply is used without waiting for it");
+            (span, problem.help("write `await` before the call"))
+        });
+        let misspelt = self.misspelt.iter().filter(|_| !self.has_other_agent).map(|(span, near)| {
+            let name = source.text.get(span.start()..span.end()).unwrap_or_default();
+            (span, Diagnostic::error(format!("an agent has no `{name}`")).suggest(Some(near)))
+        });
+        let fetches = self.fetches.iter().map(|span| {
+            let problem = Diagnostic::error("`fetch` is not available: a test has no access to the network");
+            (
+                span,
+                problem.help("`agent.run` runs a command; a `custom` agent has `fetch` for the hosts in its `network`"),
+            )
+        });
+        let is_inside = |span: &Span| span.start() > call.span.start() && span.end() <= call.span.end();
+        let all = forgotten.chain(misspelt).chain(fetches).filter(|(span, _)| is_inside(span));
+        all.map(|(span, problem)| problem.at(source.excerpt(*span))).collect()
     }
 
     /// Returns the assertions that the arguments of `call` make in `source`, the file that contains the text.
@@ -248,6 +273,10 @@ impl<'a> Visit<'a> for Search<'a> {
             callee if makes_scenario(callee) => Some(SCENARIO.to_owned()),
             callee => callee.as_member_expression().and_then(|member| member.static_property_name()).map(str::to_owned),
         };
+        if matches!(call.callee.get_inner_expression(), Expression::Identifier(identifier) if identifier.name == "fetch")
+        {
+            self.calls.fetches.push(span(call.callee.span()));
+        }
         let is_claim = self.is_on_assert(call);
         let known = call.arguments.iter().take_while(|argument| argument.as_expression().is_some());
         if is_claim && let Some(reply) = call.arguments.first().and_then(Argument::as_expression) {
@@ -269,12 +298,20 @@ impl<'a> Visit<'a> for Search<'a> {
         if !TEST_MODULES.contains(&import.source.value.as_str()) {
             self.others.extend(import.specifiers.iter().flatten().map(|specifier| specifier.local().name.as_str()));
             self.calls.has_other_assert |= self.others.contains("assert");
+            self.calls.has_other_agent |= self.others.contains("agent");
         }
     }
 
     fn visit_static_member_expression(&mut self, member: &StaticMemberExpression<'a>) {
         if !["then", "catch", "finally"].contains(&member.property.name.as_str()) {
             self.use_as_reply(&member.object);
+        }
+        let name = member.property.name.as_str();
+        if is_agent(&member.object)
+            && !AGENT.contains(&name)
+            && let Some(near) = nearest(name, AGENT)
+        {
+            self.calls.misspelt.push((span(member.property.span), near));
         }
         walk::walk_static_member_expression(self, member);
     }
@@ -297,6 +334,7 @@ impl<'a> Visit<'a> for Search<'a> {
             return walk::walk_variable_declarator(self, declarator);
         };
         self.calls.has_other_assert |= name.name == "assert";
+        self.calls.has_other_agent |= name.name == "agent";
         walk::walk_variable_declarator(self, declarator);
     }
 }
@@ -306,19 +344,23 @@ impl<'a> Visit<'a> for Search<'a> {
 fn message(expression: &Expression<'_>) -> Option<Span> {
     let Expression::CallExpression(call) = expression.get_inner_expression() else { return None };
     let member = call.callee.get_inner_expression().as_member_expression()?;
-    let holder = member.object().get_inner_expression();
-    let is_named = |expression: &Expression<'_>, name: &str| {
-        expression.get_identifier_reference().is_some_and(|identifier| identifier.name == name)
-    };
     let is_message = match member.static_property_name()? {
-        "send" => {
-            let of_agents = holder.as_member_expression().is_some_and(|member| is_named(member.object(), "agents"));
-            of_agents || is_named(holder, "agent")
-        }
+        "send" => is_agent(member.object()),
         "converse" => call.arguments.first().and_then(Argument::as_expression).is_some_and(|to| is_named(to, "agent")),
         _ => false,
     };
     is_message.then(|| span(call.span))
+}
+
+/// Returns `true` for `agent` and `agents.NAME`.
+fn is_agent(expression: &Expression<'_>) -> bool {
+    let expression = expression.get_inner_expression();
+    let of_agents = expression.as_member_expression().is_some_and(|member| is_named(member.object(), "agents"));
+    of_agents || is_named(expression, "agent")
+}
+
+fn is_named(expression: &Expression<'_>, name: &str) -> bool {
+    expression.get_identifier_reference().is_some_and(|identifier| identifier.name == name)
 }
 
 /// Returns `true` if `callee` is `scenario.skip`, `scenario.only` or `scenario.each(…)`.

@@ -71,8 +71,8 @@ pub struct Call {
     pub arguments: Vec<ValueLocation>,
     /// Assertions that its arguments make, one entry per occurrence.
     pub claims: Vec<CodeClaim>,
-    /// Messages to an agent in its arguments that lack an `await`: their promise is used as if it were the reply.
-    pub forgotten: Vec<Excerpt>,
+    /// Mistakes in its arguments that the text alone shows, such as a missing `await`.
+    pub mistakes: Vec<Diagnostic>,
 }
 
 impl Call {
@@ -97,9 +97,7 @@ impl Call {
             callee: call.map_or_else(|| source_map::word(&text.original, *at), |call| call.callee),
             arguments: call.map(|call| call.arguments.clone()).unwrap_or_default(),
             claims: call.map(|call| text.calls().claims(call, source)).unwrap_or_default(),
-            forgotten: call
-                .map(|call| text.calls().forgotten(call).map(|span| source.excerpt(span)).collect())
-                .unwrap_or_default(),
+            mistakes: call.map(|call| text.calls().mistakes(call, source)).unwrap_or_default(),
         }
     }
 }

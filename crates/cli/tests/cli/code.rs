@@ -119,14 +119,14 @@ fn a_mistake_in_a_test_breaks_it_and_does_not_count_against_the_agent() {
     ];
     assert_eq!(outcomes(&report), expected);
     assert_eq!(ran.out.matches("broken (test)").count(), 3, "{}", ran.output());
-    for messages in [
+    for expected in [
         "misspelt.test.ts:4:",
-        "`agent` has no `sned`",
+        "an agent has no `sned`; did you mean `send`?",
         "nowhere.test.ts:4:",
         "undefined.test.ts:4:3: ReferenceError",
         "expect is not available here: it belongs to another test runner; write `assert.contains(reply, text)`",
     ] {
-        assert!(ran.out.contains(messages), "{messages}: {}", ran.output());
+        assert!(ran.out.contains(expected), "{expected}: {}", ran.output());
     }
 }
 
@@ -157,7 +157,7 @@ struct Odd {
     /// Its cases and their outcomes.
     comes_to: &'static [(&'static str, &'static str)],
     /// Parts of the messages about it.
-    messages: &'static [&'static str],
+    expected: &'static [&'static str],
 }
 
 /// Problems that test files can have.
@@ -171,7 +171,7 @@ export default scenario('loops', { timeout: 500 }, async ({ agent }) => {
 });
 ",
         comes_to: &[("loops", "broken")],
-        messages: &["loop.test.ts:4:3: the scenario was stopped after 0.5 s", "it was still running"],
+        expected: &["loop.test.ts:4:3: the scenario was stopped after 0.5 s", "it was still running"],
     },
     Odd {
         name: "bomb",
@@ -186,7 +186,7 @@ export const after = scenario('eats nothing', async ({ agent }) => {
 });
 ",
         comes_to: &[("eats", "broken"), ("eats nothing", "passed")],
-        messages: &["needed more than 128 MiB of memory"],
+        expected: &["needed more than 128 MiB of memory"],
     },
     Odd {
         name: "rejection",
@@ -197,7 +197,7 @@ export default scenario('rejects', async ({ agent }) => {
 });
 ",
         comes_to: &[("rejects", "failed")],
-        messages: &["nobody waits", "rejection.test.ts:4:"],
+        expected: &["nobody waits", "rejection.test.ts:4:"],
     },
     Odd {
         name: "fs",
@@ -206,7 +206,7 @@ import { readFileSync } from 'node:fs';
 export default scenario('reads', () => assert.custom('a', () => readFileSync('/etc/passwd') !== ''));
 ",
         comes_to: &[("fs.test.ts", "broken")],
-        messages: &["node:fs", "fs.test.ts:2:"],
+        expected: &["node:fs", "fs.test.ts:2:"],
     },
     Odd {
         name: "circle",
@@ -218,7 +218,7 @@ export default scenario('goes round', async ({ agent }) => {
 });
 ",
         comes_to: &[("goes round", "passed")],
-        messages: &[],
+        expected: &[],
     },
     Odd {
         name: "uninitialised",
@@ -228,7 +228,7 @@ export const late = 'hello';
 export default scenario('too early', () => assert.custom('a', () => early === late));
 ",
         comes_to: &[("uninitialised.test.ts", "broken")],
-        messages: &["late", "uninitialised-b.ts:2:"],
+        expected: &["late", "uninitialised-b.ts:2:"],
     },
     Odd {
         name: "twice",
@@ -238,7 +238,7 @@ export const one = scenario('same', greets);
 export const two = scenario('same', greets);
 ",
         comes_to: &[("same", "passed"), ("same (2)", "passed")],
-        messages: &["a second scenario is called `same`", "twice.test.ts:4:"],
+        expected: &["a second scenario is called `same`", "twice.test.ts:4:"],
     },
     Odd {
         name: "nothing",
@@ -246,14 +246,14 @@ export const two = scenario('same', greets);
 export default scenario('checks nothing', async ({ agent }) => { await agent.send('hello'); });
 ",
         comes_to: &[("checks nothing", "undecided")],
-        messages: &["nothing was checked"],
+        expected: &["nothing was checked"],
     },
     Odd {
         name: "empty",
         text: "export const answer = 42; import 'trialrun';
 ",
         comes_to: &[("empty.test.ts", "broken")],
-        messages: &["does not export a scenario"],
+        expected: &["does not export a scenario"],
     },
 ];
 
@@ -284,7 +284,7 @@ fn every_problem_of_a_file_is_reported_and_other_files_run() {
     found.sort_unstable();
     assert_eq!(found, expected, "{}", ran.output());
     let spoken = ran.output();
-    for part in ODD.iter().flat_map(|odd| odd.messages) {
+    for part in ODD.iter().flat_map(|odd| odd.expected) {
         assert!(spoken.contains(part), "{part}: {spoken}");
     }
     // Claims made before the stop count.
@@ -350,16 +350,16 @@ fn a_misspelt_assertion_in_code_is_reported_at_its_line_before_the_run() {
     project.write("tests/slip.test.ts", &test("assert.contians(r, 'hello')"));
     project.run(&["run", "--agent", "fake", "tests"]).exits(3);
     let refused = project.run(&["check", "--agent", "fake", "tests"]).exits(2);
-    for messages in ["there is no assertion named `assert.contians`", "slip.test.ts:4:3", "did you mean `contains`?"] {
-        assert!(refused.err.contains(messages), "{messages}: {}", refused.output());
+    for expected in ["there is no assertion named `assert.contians`", "slip.test.ts:4:3", "did you mean `contains`?"] {
+        assert!(refused.err.contains(expected), "{expected}: {}", refused.output());
     }
     project.write("tests/slip.test.ts", &test("assert.outputContains(r, 'hello'); assert.custom('c', () => true)"));
     project.run(&["check", "--strict", "--agent", "fake", "tests"]).exits(0);
     // An argument that follows from the text.
     project.write("tests/slip.test.ts", &test("const n = 5;\n  assert.contains(r, 5); assert.contains(r, n)"));
     let refused = project.run(&["check", "--agent", "fake", "tests"]).exits(2);
-    for messages in ["an argument of `assert.contains` must be a string, not a number", "slip.test.ts:5:22"] {
-        assert!(refused.err.contains(messages), "{messages}: {}", refused.output());
+    for expected in ["an argument of `assert.contains` must be a string, not a number", "slip.test.ts:5:22"] {
+        assert!(refused.err.contains(expected), "{expected}: {}", refused.output());
     }
     // An unknown name, which may be the user's own.
     project.write("tests/slip.test.ts", &test("assert.zzz(r)"));

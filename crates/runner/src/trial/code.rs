@@ -173,6 +173,10 @@ impl<'s> RunningScenario<'s> {
                 self.claims.scores.insert(name, value);
                 Value::Undefined
             }
+            ScenarioRequest::Secret(text) => {
+                self.attempt.planned.state.secrets.learn([text]);
+                Value::Undefined
+            }
             other => return Some(other),
         };
         self.script.answer(request, Ok(answer));
@@ -200,7 +204,8 @@ impl<'s> RunningScenario<'s> {
             ScenarioRequest::Claim(_)
             | ScenarioRequest::Observed(_)
             | ScenarioRequest::Overlap
-            | ScenarioRequest::Score(..) => return Ok(()),
+            | ScenarioRequest::Score(..)
+            | ScenarioRequest::Secret(_) => return Ok(()),
             ScenarioRequest::Send(mut message, conversation) => {
                 message.tools.clone_from(&self.attempt.planned.case.tools);
                 self.say(&message, conversation.as_deref()).await?
@@ -447,9 +452,13 @@ impl<'s> RunningScenario<'s> {
 /// code has its own names.
 fn is_in_text(error: &ScriptError) -> bool {
     let ScriptError::Thrown { message, .. } = error else { return false };
-    let name = message.split_whitespace().next().unwrap_or_default().trim_matches(['\'', '`', '"']);
-    let first = name.split('.').next().unwrap_or_default();
-    !first.is_empty() && error.place().is_some_and(|place| place.text.contains(first))
+    // `NAME is not defined`, or `OBJECT` has no `NAME`.
+    let bare = message.split_whitespace().next().unwrap_or_default().trim_matches(['\'', '`', '"']);
+    let mut names = message.split('`').skip(1).step_by(2).chain([bare]);
+    names.any(|name| {
+        let first = name.split('.').next().unwrap_or_default();
+        !first.is_empty() && error.place().is_some_and(|place| place.text.contains(first))
+    })
 }
 
 /// Warning about messages that do not wait for one another.

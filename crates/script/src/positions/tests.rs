@@ -62,8 +62,8 @@ fn claims_written_inside_a_scenario_call_are_found() {
         let at = text.find(at).unwrap();
         let calls = Calls::new(text, Language::TypeScript);
         let claims = calls.claims(calls.around(at, "scenario").unwrap(), &Source::new("a.ts", text));
-        let describe = |claim: CodeClaim| (claim.name.value, &text[claim.name.span.start()..claim.name.span.end()]);
-        claims.into_iter().map(describe).collect::<Vec<_>>()
+        let named = |claim: CodeClaim| (claim.name.value, &text[claim.name.span.start()..claim.name.span.end()]);
+        claims.into_iter().map(named).collect::<Vec<_>>()
     };
     assert_eq!(
         claims("scenario('a'"),
@@ -110,12 +110,7 @@ fn literal_arguments_have_their_values_and_locations() {
 
 #[test]
 fn a_reply_that_is_not_awaited_is_found_where_it_is_used() {
-    let forgotten = |body: &str| {
-        let text = format!("scenario('a', async ({{ agent, agents, assert }}) => {{ {body} }});");
-        let calls = Calls::new(&text, Language::TypeScript);
-        let scenario = calls.around(0, "scenario").unwrap();
-        calls.forgotten(scenario).map(|span| text[span.start()..span.end()].to_owned()).collect::<Vec<_>>()
-    };
+    let forgotten = |body: &str| mistakes(body).into_iter().map(|(place, _)| place).collect::<Vec<_>>();
     for wrong in [
         "const r = agent.send('x'); assert.contains(r, 'y');",
         "assert.contains(agent.send('x'), 'y');",
@@ -137,6 +132,39 @@ fn a_reply_that_is_not_awaited_is_found_where_it_is_used() {
         "if ((await agent.send('x')).text) {}",
     ] {
         assert_eq!(forgotten(right), [""; 0], "{right}");
+    }
+}
+
+/// Returns the places and the messages of the mistakes in a scenario with this body.
+fn mistakes(body: &str) -> Vec<(String, String)> {
+    let text = format!("scenario('a', async ({{ agent, agents, assert }}) => {{ {body} }});");
+    let calls = Calls::new(&text, Language::TypeScript);
+    let scenario = calls.around(0, "scenario").unwrap();
+    let found = calls.mistakes(scenario, &Source::new("a.ts", &*text));
+    let place = |at: model::Excerpt| text[at.column - 1..at.column - 1 + at.length].to_owned();
+    found
+        .into_iter()
+        .map(|problem| (place(problem.source.unwrap()), format!("{}; {}", problem.message, problem.help.join("; "))))
+        .collect()
+}
+
+#[test]
+fn a_misspelt_member_of_an_agent_and_fetch_are_found() {
+    for (body, place, message) in [
+        ("await agent.sned('x');", "sned", "an agent has no `sned`; did you mean `send`?"),
+        ("await agents.shop.Send('x');", "Send", "did you mean `send`?"),
+        ("const text = await agent.file.read('a');", "file", "did you mean `files`?"),
+        ("await fetch('http://127.0.0.1');", "fetch", "`fetch` is not available"),
+    ] {
+        let found = mistakes(body);
+        assert!(found.len() == 1 && found[0].0 == place && found[0].1.contains(message), "{body}: {found:?}");
+    }
+    for right in [
+        "await agent.files.read('a'); await agents.sned.send('x');",
+        "const agent = other(); agent.sned('x');",
+        "people.map((agent) => agent.age); cache.fetch('x');",
+    ] {
+        assert_eq!(mistakes(right), [], "{right}");
     }
 }
 

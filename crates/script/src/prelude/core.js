@@ -177,9 +177,12 @@ const callsOf = (reply, run) => {
   return { enumerable: true, value: calls };
 };
 
+// Members of a reply that not every reply has, and its method.
+const OF_REPLY = ['firstTokenMs', 'tokenUsage', 'raw', 'mentions'];
+
 // Wraps a reply from the program.
 const heard = (reply, run) => {
-  const response = new AgentResponse(reply, callsOf(reply, run));
+  const response = closed('reply', new AgentResponse(reply, callsOf(reply, run)), OF_REPLY);
   numbers.set(response, reply.number);
   run.last = response;
   return response;
@@ -239,12 +242,15 @@ const sending = (run, conversation) => {
   };
 };
 
-// Returns an object that throws for unknown members, so that a misspelt name is an error at its location.
-const closed = (what, members) =>
+// Returns an object that throws for unknown members, so that a misspelt name is an error at its location. It may lack
+// those in `others`.
+const closed = (what, members, others = []) =>
   new Proxy(freeze(members), {
     get(target, name) {
-      if (!isText(name) || name in target || name === 'then' || name === 'toJSON') return target[name];
-      throw new ReferenceError(`\`${what}\` has no \`${name}\`; it has ${Object.keys(target).join(', ')}`);
+      const isKnown = !isText(name) || name in target || others.includes(name) || name === 'then' || name === 'toJSON';
+      if (isKnown) return target[name];
+      const names = [...new Set([...Object.keys(target), ...others])].join(', ');
+      throw new ReferenceError(`\`${what}\` has no \`${name}\`; it has ${names}`);
     },
   });
 
@@ -427,6 +433,16 @@ export function score(name, value) {
   }
   run.scores.set(name, value);
   run.told.push(run.ask('score', { name, value }));
+}
+
+/** Hides a text in everything that is recorded and reported, such as a token that the test has fetched. Returns it. */
+export function secret(text) {
+  const run = running('secret');
+  if (!isText(text) || text.trim().length < 8) {
+    throw new TypeError(`secret takes a text with at least 8 characters${isText(text) ? '' : `, not ${kind(text)}`}`);
+  }
+  run.told.push(run.ask('secret', { text }));
+  return text;
 }
 
 /** Waits for a number of milliseconds. */

@@ -2,26 +2,26 @@ use crate::test_project::{BUDGET, TestProject};
 use crate::{HostFunction, Progress, Request, ScriptError, Task, Tests, Value};
 
 /// Loads `a.test.ts` from a folder.
-fn load(place: &mut TestProject) -> Result<Tests, ScriptError> {
-    let path = place.path().join("a.test.ts");
-    let mut tests = place.runtime.tests(&path, BUDGET)?;
-    place.runtime.locate(&mut tests);
+fn load(project: &mut TestProject) -> Result<Tests, ScriptError> {
+    let path = project.path().join("a.test.ts");
+    let mut tests = project.runtime.tests(&path, BUDGET)?;
+    project.runtime.locate(&mut tests);
     Ok(tests)
 }
 
 fn tests(files: &[(&str, &str)]) -> (TestProject, Tests) {
-    let mut place = TestProject::new(files);
-    let tests = load(&mut place).unwrap();
-    (place, tests)
+    let mut project = TestProject::new(files);
+    let tests = load(&mut project).unwrap();
+    (project, tests)
 }
 
 fn names(tests: &Tests) -> Vec<&str> {
     tests.scenarios.iter().map(|scenario| scenario.name.as_str()).collect()
 }
 
-fn begin(place: &mut TestProject, tests: &Tests) -> Task {
+fn begin(project: &mut TestProject, tests: &Tests) -> Task {
     let about = Value::from(serde_json::json!({ "name": "bot" }));
-    place.runtime.begin_scenario(tests, 0, HostFunction::new("ask").into(), about, BUDGET).unwrap()
+    project.runtime.begin_scenario(tests, 0, HostFunction::new("ask").into(), about, BUDGET).unwrap()
 }
 
 /// Returns the name and the argument of a request.
@@ -31,19 +31,19 @@ fn asked(request: &Request) -> (String, Value) {
 
 /// Runs a whole scenario. `host` answers its requests.
 fn play(
-    place: &mut TestProject,
+    project: &mut TestProject,
     tests: &Tests,
     mut host: impl FnMut(&str, &Value) -> Result<serde_json::Value, String>,
 ) -> Result<Value, ScriptError> {
-    let task = begin(place, tests);
+    let task = begin(project, tests);
     loop {
-        match place.runtime.step(&task)? {
+        match project.runtime.step(&task)? {
             Progress::Done(value) => return Ok(value),
             Progress::Requests(requests) => {
                 for request in requests {
                     let (name, given) = asked(&request);
                     let answer = host(&name, &given).map(Value::from);
-                    place.runtime.answer(request.id, &answer).unwrap();
+                    project.runtime.answer(request.id, &answer).unwrap();
                 }
             }
             Progress::Waits(_) | Progress::Owed => {}
@@ -113,8 +113,8 @@ fn the_stack_of_an_error_contains_only_user_files() {
 const ask = () => fetch('http://127.0.0.1');
 export default scenario('x', async () => { ask(); });
 ";
-    let (mut place, tests) = tests(&[("a.test.ts", text)]);
-    let error = play(&mut place, &tests, |_, _| Ok(serde_json::Value::Null)).unwrap_err();
+    let (mut project, tests) = tests(&[("a.test.ts", text)]);
+    let error = play(&mut project, &tests, |_, _| Ok(serde_json::Value::Null)).unwrap_err();
     assert_eq!(
         error.to_string(),
         "ReferenceError: fetch is not available here: scripts have no access to the network; a `custom` agent has it for the \
@@ -129,9 +129,9 @@ fn define_config_returns_its_argument() {
     for name in ["@fabrik/cli", "@fabriklabs/cli", "trialrun/config", "trialrun"] {
         let text =
             format!("import {{ defineConfig }} from '{name}';\nexport default defineConfig({{ tests: './t' }});\n");
-        let mut place = TestProject::new(&[("c.ts", &text)]);
-        place.runtime.give_prelude();
-        assert_eq!(place.value("./c.ts", "default").to_json(), serde_json::json!({ "tests": "./t" }));
+        let mut project = TestProject::new(&[("c.ts", &text)]);
+        project.runtime.give_prelude();
+        assert_eq!(project.value("./c.ts", "default").to_json(), serde_json::json!({ "tests": "./t" }));
     }
 }
 
@@ -153,28 +153,28 @@ export default scenario('x', async ({ agent, assert: own, score }) => {
 ";
     let helper =
         "import { assert } from '@fabriklabs/core';\nexport const check = (r: any) => { assert.matches(r, /x/i); };\n";
-    let (mut place, tests) = tests(&[("a.test.ts", text), ("helper.ts", helper)]);
-    let mut messages = Vec::new();
-    let scores = play(&mut place, &tests, |name, given| {
-        messages.push((name.to_owned(), given.clone()));
+    let (mut project, tests) = tests(&[("a.test.ts", text), ("helper.ts", helper)]);
+    let mut calls = Vec::new();
+    let scores = play(&mut project, &tests, |name, given| {
+        calls.push((name.to_owned(), given.clone()));
         Ok(if name == "send" { reply(1, "well, hello") } else { serde_json::json!({ "passed": true }) })
     });
     assert_eq!(scores.unwrap().to_json(), serde_json::json!({ "quality": 0.5 }));
-    let kinds: Vec<&str> = messages.iter().map(|(name, _)| name.as_str()).collect();
+    let kinds: Vec<&str> = calls.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(kinds, ["send", "assert", "assert", "score", "assert"]);
-    let given = |index: usize, key: &str| messages[index].1.get(key).unwrap().to_json();
+    let given = |index: usize, key: &str| calls[index].1.get(key).unwrap().to_json();
     assert_eq!(
-        messages[0].1.to_json(),
+        calls[0].1.to_json(),
         serde_json::json!({ "text": "hello", "persona": { "role": "customer", "tone": "cross" }, "options": { "a": 1 } })
     );
     assert_eq!(
         (given(1, "name"), given(1, "reply"), given(1, "arguments")),
         ("contains".into(), 1.into(), serde_json::json!(["hello", { "weight": 2 }]))
     );
-    assert!(messages[2].1.get("reply").unwrap().is_undefined());
+    assert!(calls[2].1.get("reply").unwrap().is_undefined());
     let call = |index: usize| {
-        let (stack, name) = (messages[index].1.get("stack").unwrap(), messages[index].1.get("name").unwrap());
-        place.runtime.call_site(stack.as_str().unwrap(), name.as_str().unwrap()).unwrap()
+        let (stack, name) = (calls[index].1.get("stack").unwrap(), calls[index].1.get("name").unwrap());
+        project.runtime.call_site(stack.as_str().unwrap(), name.as_str().unwrap()).unwrap()
     };
     let contains = call(1);
     assert_eq!((contains.excerpt().to_string(), contains.excerpt().length), ("a.test.ts:6:3".to_owned(), 15));
@@ -195,8 +195,8 @@ export default scenario('x', async ({ agent }) => {
   if (!r.mentions('HEL') || r.tokenUsage !== undefined) throw new Error('no');
 });
 ";
-    let (mut place, tests) = tests(&[("a.test.ts", text)]);
-    play(&mut place, &tests, |_, _| Ok(reply(1, "hello"))).unwrap();
+    let (mut project, tests) = tests(&[("a.test.ts", text)]);
+    play(&mut project, &tests, |_, _| Ok(reply(1, "hello"))).unwrap();
 }
 
 #[test]
@@ -207,7 +207,7 @@ export default scenario('x', async ({ agent }) => {
   const r = await agent.send('hello');
   assert.custom('is long', (it) => it.text.length > 3, r);
   assert.custom('later', async () => { await new Promise((done) => setTimeout(done, 1)); return 1; });
-  assert.custom(r, 'breaks', (it) => it.nothing.there);
+  assert.custom(r, 'breaks', (it) => it.raw.there);
   await assert.jsonSchema(r, zod);
   assert.json_schema(await agent.send('again'), zod);
   assert.custom('x');
@@ -215,11 +215,11 @@ export default scenario('x', async ({ agent }) => {
   assert.jsonSchema(r, { type: 'object' });
 });
 ";
-    let (mut place, tests) = tests(&[("a.test.ts", text)]);
+    let (mut project, tests) = tests(&[("a.test.ts", text)]);
     let mut sent = 0;
     let mut decided = std::collections::BTreeMap::new();
     let mut claims = Vec::new();
-    let done = play(&mut place, &tests, |name, given| {
+    let done = play(&mut project, &tests, |name, given| {
         match name {
             "send" => {
                 sent += 1;
@@ -254,20 +254,20 @@ export default scenario('x', async ({ agent }) => {
   await karen.converse(agent, { gaol: 'x', goal: 'y' });
 });
 ";
-    let (mut place, tests) = tests(&[("a.test.ts", text)]);
-    let mut messages = Vec::new();
-    let ended = play(&mut place, &tests, |name, given| {
-        messages.push((name.to_owned(), given.clone()));
+    let (mut project, tests) = tests(&[("a.test.ts", text)]);
+    let mut calls = Vec::new();
+    let ended = play(&mut project, &tests, |name, given| {
+        calls.push((name.to_owned(), given.clone()));
         Ok(match name {
             "converse" => serde_json::json!({ "replies": [reply(1, "one"), reply(2, "two")], "reason": "done" }),
             _ => serde_json::json!({}),
         })
     });
     assert!(ended.unwrap_err().to_string().contains("converse has no option `gaol`"));
-    let asked = |key: &str| messages[0].1.get(key).unwrap().to_json();
+    let asked = |key: &str| calls[0].1.get(key).unwrap().to_json();
     assert_eq!((asked("goal"), asked("maxTurns")), ("a refund".into(), 3.into()));
     assert_eq!(asked("persona"), serde_json::json!({ "role": "customer", "context": { "order": 5 } }));
-    assert_eq!(messages[1].1.get("reply").unwrap().to_json(), 2);
+    assert_eq!(calls[1].1.get("reply").unwrap().to_json(), 2);
 }
 
 #[test]
@@ -288,11 +288,11 @@ export default scenario('x', async ({ agent }) => {
             15,
         ),
         ("Promise.reject(new Error('nobody waits'));", "Error: nobody waits", 22),
-        ("(r as any).nothing.there;", "TypeError: cannot read property 'there' of undefined", 4),
+        ("(r as any).raw.there;", "TypeError: cannot read property 'there' of undefined", 4),
     ] {
-        let (mut place, tests) = tests(&[("a.test.ts", &text.replace("BODY", body))]);
+        let (mut project, tests) = tests(&[("a.test.ts", &text.replace("BODY", body))]);
         let mut claims = 0;
-        let error = play(&mut place, &tests, |name, _| match name {
+        let error = play(&mut project, &tests, |name, _| match name {
             "send" => Ok(reply(1, "hello")),
             "read" => Err("there is no such file".into()),
             _ => {
@@ -304,7 +304,7 @@ export default scenario('x', async ({ agent }) => {
         assert_eq!(error.to_string(), message);
         let at = error.place().unwrap();
         assert_eq!((at.line, at.column), (5, column), "{body}: {at:?}");
-        claims += place.runtime.requests().len();
+        claims += project.runtime.requests().len();
         assert_eq!(claims, 1, "earlier assertions count: {body}");
     }
 }
@@ -317,10 +317,10 @@ export default scenario('x', async () => {
   throw new Error('half-way');
 });
 ";
-    let (mut place, tests) = tests(&[("a.test.ts", text)]);
-    let ended = play(&mut place, &tests, |_, _| Ok(serde_json::json!({})));
+    let (mut project, tests) = tests(&[("a.test.ts", text)]);
+    let ended = play(&mut project, &tests, |_, _| Ok(serde_json::json!({})));
     assert_eq!(ended, Err(ScriptError::NeverSettled));
-    let thrown = place.runtime.thrown(&tests).unwrap();
+    let thrown = project.runtime.thrown(&tests).unwrap();
     assert_eq!((thrown.to_string(), thrown.place().unwrap().line), ("Error: half-way".into(), 4));
 }
 
@@ -366,15 +366,15 @@ export default scenario('busy', async ({ agent }) => {
 ";
     for before in ["", "const r = await agent.send('hello');", "for (const a of [1]) twice(a); await null;"] {
         for body in ["", "n++;", "if (n > 1) { n = 0; } else { n += 1; }"] {
-            let (mut place, tests) = tests(&[("a.test.ts", &text.replace("BEFORE", before).replace("BODY", body))]);
+            let (mut project, tests) = tests(&[("a.test.ts", &text.replace("BEFORE", before).replace("BODY", body))]);
             let about = Value::from(serde_json::json!({ "name": "bot" }));
             let budget = std::time::Duration::from_millis(50);
-            let begun = place.runtime.begin_scenario(&tests, 0, HostFunction::new("ask").into(), about, budget);
+            let begun = project.runtime.begin_scenario(&tests, 0, HostFunction::new("ask").into(), about, budget);
             let error = begun.and_then(|task| {
                 loop {
-                    if let Progress::Requests(requests) = place.runtime.step(&task)? {
+                    if let Progress::Requests(requests) = project.runtime.step(&task)? {
                         let answer = Ok(Value::from(reply(1, "hello")));
-                        requests.iter().try_for_each(|request| place.runtime.answer(request.id, &answer))?;
+                        requests.iter().try_for_each(|request| project.runtime.answer(request.id, &answer))?;
                     }
                 }
             });
@@ -443,8 +443,8 @@ export default scenario.each([['first', 2]])('%s', async ({ agent, score }, word
   score('own', new AgentResponse({ text: 'ABC' }).mentions('b') ? 1 : 0);
 });
 ";
-    let (mut place, tests) = tests(&[("a.test.ts", text)]);
-    let played = play(&mut place, &tests, |name, given| match name {
+    let (mut project, tests) = tests(&[("a.test.ts", text)]);
+    let played = play(&mut project, &tests, |name, given| match name {
         "send" => Ok(reply(1, given.get("text").unwrap().as_str().unwrap())),
         _ => Ok(serde_json::Value::Null),
     });
@@ -453,7 +453,7 @@ export default scenario.each([['first', 2]])('%s', async ({ agent, score }, word
 
 #[test]
 fn names_from_other_test_runners_get_a_suggestion() {
-    for (text, output) in [
+    for (text, expected) in [
         (
             "describe('x', () => {});",
             "describe is not available here: it belongs to another test runner; write `export default scenario(",
@@ -461,8 +461,8 @@ fn names_from_other_test_runners_get_a_suggestion() {
         ("beforeEach(() => {});", "call a function of your own in each scenario"),
         ("new Intl.NumberFormat('de');", "Intl is not available here: the script engine has no locale data"),
     ] {
-        let mut place = TestProject::new(&[("a.test.ts", text)]);
-        let error = load(&mut place).unwrap_err().to_string();
-        assert!(error.contains(output), "{error}");
+        let mut project = TestProject::new(&[("a.test.ts", text)]);
+        let error = load(&mut project).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
     }
 }

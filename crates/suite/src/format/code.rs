@@ -93,11 +93,7 @@ fn cases(path: &Path, source: &Source, tests: &Tests, library: &Library, problem
         case.code =
             Some(Box::new(Code { module: path.to_owned(), scenario: number, name: written.name.clone(), claims }));
         let is_only = options(written, path, source, library, &mut case, problems);
-        let forgotten = written.call.iter().flat_map(|call| &call.forgotten);
-        case.broken.extend(forgotten.map(|place| {
-            let problem = Diagnostic::error("the reply is used without waiting for it").at(place.clone());
-            problem.help("write `await` before the call")
-        }));
+        case.broken.extend(written.call.iter().flat_map(|call| call.mistakes.clone()));
         if taken.contains(&case.id) {
             let first = cases.iter().find(|(other, _)| other.id == case.id).map(|(other, _)| other.source.to_string());
             let problem = Diagnostic::warning(format!("a second scenario is called `{}`", case.id)).at(place);
@@ -174,7 +170,7 @@ fn options(
     is_only
 }
 
-/// Reads `reruns`, or `retries`, its name in the original.
+/// Reads `reruns`, or `retries`, its name in Fabrik Lite.
 fn reruns(fields: &mut Fields<'_>, problems: &mut Problems) -> Option<u32> {
     let reruns = fields.whole("reruns", 0, problems);
     let retries = fields.whole("retries", 0, problems);

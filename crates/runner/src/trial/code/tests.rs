@@ -112,7 +112,7 @@ impl Play {
         let mut records: Vec<TrialRecord> = events
             .take()
             .into_iter()
-            .filter_map(|messages| match messages.event {
+            .filter_map(|entry| match entry.event {
                 Event::TrialFinished(record) => Some(*record),
                 _ => None,
             })
@@ -163,7 +163,7 @@ async fn findings_of_a_scenario_are_in_order_with_their_lines() {
     )
     .await;
     assert_eq!(
-        describe(&record).iter().map(|messages| messages.split(':').next().unwrap()).collect::<Vec<_>>(),
+        describe(&record).iter().map(|finding| finding.split(':').next().unwrap()).collect::<Vec<_>>(),
         [
             "contains-1 met",
             "not_contains-1 unmet",
@@ -190,18 +190,18 @@ async fn an_exception_fails_at_its_line_and_earlier_assertions_count() {
         "  const r = await agent.send('hello');
   assert.contains(r, 'hello');
   assert.custom('never ends', () => new Promise(() => {}));
-  (r as any).nothing.there;
+  (r as any).raw.there;
   assert.contains(r, 'not reached');",
     )
     .await;
     assert_eq!(record.outcome, Outcome::Failed);
-    let messages = describe(&record);
-    assert_eq!(messages.len(), 3, "{messages:?}");
+    let findings = describe(&record);
+    assert_eq!(findings.len(), 3, "{findings:?}");
     assert!(
-        messages[0].starts_with("contains-1 met") && messages[1] == "custom-1 undecided: it did not finish",
-        "{messages:?}"
+        findings[0].starts_with("contains-1 met") && findings[1] == "custom-1 undecided: it did not finish",
+        "{findings:?}"
     );
-    assert_eq!(messages[2], "scenario unmet: TypeError: cannot read property 'there' of undefined");
+    assert_eq!(findings[2], "scenario unmet: TypeError: cannot read property 'there' of undefined");
     assert_eq!(line(&record.findings[2]).0, 6);
 }
 
@@ -243,6 +243,10 @@ async fn errors_that_no_answer_can_cause_are_mistakes_in_the_test() {
         (
             "  await agent.send('a');\n  await (agent as any).sned('b');",
             "`agent` has no `sned`; it has name, model, send",
+        ),
+        (
+            "  const r: any = await agent.send('a');\n  if (r.txt !== 'a') assert.contains(r, 'b');",
+            "`reply` has no `txt`; it has text, toolCalls, latencyMs",
         ),
         ("  await agent.send('a');\n  await (agent.files as any).raed('b');", "`agent.files` has no `raed`"),
         (
@@ -409,13 +413,13 @@ async fn a_malformed_claim_is_undecided_with_a_reason() {
     assert!(
         record.findings.iter().filter(|finding| !finding.implicit).all(|finding| finding.status == Status::Undecided)
     );
-    let messages = describe(&record);
-    assert_eq!(messages.len(), 7, "{messages:#?}");
+    let findings = describe(&record);
+    assert_eq!(findings.len(), 7, "{findings:#?}");
     assert_eq!(record.findings[0].evidence, ["did you mean `assert.contains`?"]);
     assert_eq!(line(&record.findings[0]), (4, "assert.contians".into()));
-    assert!(messages[4].contains("does not accept a function"), "{messages:#?}");
-    assert!(messages[5].contains("the agent runs without one"), "{messages:#?}");
-    assert!(messages[6].contains("await agent.send"), "{messages:#?}");
+    assert!(findings[4].contains("does not accept a function"), "{findings:#?}");
+    assert!(findings[5].contains("the agent runs without one"), "{findings:#?}");
+    assert!(findings[6].contains("await agent.send"), "{findings:#?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -486,10 +490,10 @@ async fn a_scenario_can_read_the_sandbox() {
   assert.fileExists('b/c.txt');
   await agent.files.read('gone.txt');";
     let record = Play::new().with("x", body, files).run().await.remove(0);
-    let messages = describe(&record);
-    assert_eq!(messages.len(), 4, "{messages:#?}");
-    assert!(record.findings[..3].iter().all(|finding| finding.status == Status::Met), "{messages:#?}");
-    assert_eq!(messages[3], "scenario unmet: Error: there is no file `gone.txt` in the sandbox");
+    let findings = describe(&record);
+    assert_eq!(findings.len(), 4, "{findings:#?}");
+    assert!(record.findings[..3].iter().all(|finding| finding.status == Status::Met), "{findings:#?}");
+    assert_eq!(findings[3], "scenario unmet: Error: there is no file `gone.txt` in the sandbox");
     assert_eq!(line(&record.findings[3]).0, 12);
 }
 

@@ -355,7 +355,12 @@ pub fn list<'a>(node: &'a Node, what: &str, problems: &mut Problems) -> Option<&
     match &node.kind {
         NodeKind::List(items) => Some(items),
         _ => {
-            problems.push(node.error(format!("{what} must be a list, not {}", node.kind_name())));
+            let problem = node.error(format!("{what} must be a list, not {}", node.kind_name()));
+            problems.push(match &node.kind {
+                NodeKind::String(_) => problem.help(format!("write `[{}]`", node.to_json())),
+                NodeKind::Map(_) => problem.help("begin each item with `-`, or write `[…]`"),
+                _ => problem,
+            });
             None
         }
     }
@@ -431,7 +436,7 @@ mod tests {
 
     #[test]
     fn a_duration_without_a_unit_causes_a_warning() {
-        let describe = |number: u64| {
+        let warning = |number: u64| {
             let source = Source::new("f", "timeout: 30");
             let span = Span::new(9, 11);
             let value = Node { kind: NodeKind::Number(number.into()), span, tag: None, source: source.clone() };
@@ -446,12 +451,12 @@ mod tests {
             assert!(problems.len() == 1 && !problems[0].is_error());
             (problems[0].message.clone(), problems[0].help[0].clone())
         };
-        let thirty = describe(30);
+        let thirty = warning(30);
         assert_eq!(thirty.0, "`30` has no unit and is read as 30 milliseconds");
         assert_eq!(thirty.1, "write `30ms` or `30s`");
-        assert_eq!(describe(90_000).1, "write `90s`");
-        assert_eq!(describe(60_000).1, "write `1m`");
-        assert_eq!(describe(1_500).1, "write `1500ms`");
+        assert_eq!(warning(90_000).1, "write `90s`");
+        assert_eq!(warning(60_000).1, "write `1m`");
+        assert_eq!(warning(1_500).1, "write `1500ms`");
     }
 
     #[test]

@@ -93,9 +93,9 @@ fn a_judge_without_a_key_leaves_only_judged_assertions_undecided() {
             "tests/judged.test.ts",
             "import { scenario, assert } from 'trialrun';\nexport default scenario('judged in code', async ({ agent }) => {\n  const r = await agent.send('hello');\n  assert.contains(r, 'hello');\n  assert.sentiment(r, 'kind');\n});\n",
         );
-    let messages = "2 assertions stay undecided: `llm.apiKey` needs the `OPENAI` variable, which is not set";
+    let warning = "2 assertions stay undecided: `llm.apiKey` needs the `OPENAI` variable, which is not set";
     let ran = project.run(&["run", "--report", "json=report.json"]).exits(3);
-    assert_eq!(ran.err.matches(messages).count(), 1, "{}", ran.output());
+    assert_eq!(ran.err.matches(warning).count(), 1, "{}", ran.output());
     let report: Value =
         serde_json::from_str(&std::fs::read_to_string(project.dir().join("report.json")).unwrap()).unwrap();
     let mut outcomes: Vec<(&str, &str)> = Vec::new();
@@ -163,7 +163,8 @@ fn an_unavailable_sandbox_breaks_the_trial_or_falls_back() {
         ran.output()
     );
     project.write("trialrun.yaml", "sandbox: dayton\n");
-    assert!(project.run(&["run"]).exits(2).err.contains("unknown sandbox `dayton`"));
+    let refused = project.run(&["run"]).exits(2).err;
+    assert!(refused.contains("unknown sandbox `dayton`") && refused.contains("did you mean `daytona`?"), "{refused}");
 }
 
 #[test]

@@ -32,15 +32,17 @@ impl Arms {
     /// Computes the arms of finished trials, given in any order. The trials are planned in random order, which does
     /// not influence the result.
     pub fn of<'a>(trials: impl IntoIterator<Item = &'a TrialFigures> + Clone, agents: &[AgentInfo]) -> Self {
-        let place = |agent: &str, model: Option<&str>| {
+        let position = |agent: &str, model: Option<&str>| {
             let known = agents.iter().position(|known| known.name == agent && known.model.as_deref() == model);
             (known.unwrap_or(usize::MAX), agent.to_owned(), model.map(str::to_owned))
         };
         let is_sequential = trials.clone().into_iter().any(|trial| trial.is_sequential);
         let mut arms = ArmSummary::of(trials.clone());
-        arms.sort_by_cached_key(|arm| (place(&arm.agent, arm.model.as_deref()), arm.variant.clone(), arm.arm.clone()));
+        arms.sort_by_cached_key(|arm| {
+            (position(&arm.agent, arm.model.as_deref()), arm.variant.clone(), arm.arm.clone())
+        });
         let mut deltas = ArmDelta::of(trials.clone());
-        deltas.sort_by_cached_key(|delta| place(&delta.agent, delta.model.as_deref()));
+        deltas.sort_by_cached_key(|delta| position(&delta.agent, delta.model.as_deref()));
         let headlines = match is_sequential {
             true => Vec::new(),
             false => deltas.iter().map(|delta| headline(delta, trials.clone(), &arms)).collect(),

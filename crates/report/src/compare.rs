@@ -128,7 +128,7 @@ impl Comparison {
     pub fn by(trials: &[TrialRow], agents: &[AgentInfo], by: Dimension, threshold: f64) -> Vec<Self> {
         let quarantined = quarantine::cases(trials.iter());
         let is_compared = |trial: &&TrialRow| !is_baseline(trial) && !quarantine::contains(&quarantined, trial);
-        let place = |trial: &TrialRow| {
+        let position = |trial: &TrialRow| {
             let known = |agent: &AgentInfo| agent.name == trial.agent && agent.model == trial.model;
             agents.iter().position(known).unwrap_or(agents.len())
         };
@@ -137,10 +137,10 @@ impl Comparison {
             let value = value(trial, by);
             match values.iter_mut().find(|(known, ..)| *known == value) {
                 Some((_, first, trials)) => {
-                    *first = place(trial).min(*first);
+                    *first = position(trial).min(*first);
                     trials.push(trial);
                 }
-                None => values.push((value, place(trial), vec![trial])),
+                None => values.push((value, position(trial), vec![trial])),
             }
         }
         values.sort_by(|a, b| (a.1, &a.0).cmp(&(b.1, &b.0)));
@@ -164,13 +164,13 @@ impl Comparison {
     ) -> Vec<Self> {
         let quarantined = quarantine::cases(trials.iter());
         let (rows, about_skill) = variants::shared(trials, figures);
-        let place = |trial: &TrialRow| {
+        let pair_of = |trial: &TrialRow| {
             let known = |agent: &AgentInfo| agent.name == trial.agent && agent.model == trial.model;
             (agents.iter().position(known).unwrap_or(agents.len()), without_variant(&trial.arm).to_owned())
         };
         let mut pairs: BTreeMap<(usize, String), [Vec<&TrialRow>; 2]> = BTreeMap::new();
         for trial in rows.iter().filter(|trial| !quarantine::contains(&quarantined, trial)) {
-            let pair = pairs.entry(place(trial)).or_default();
+            let pair = pairs.entry(pair_of(trial)).or_default();
             match trial.variant.as_deref() {
                 Some(WITHOUT_SKILL) => pair[0].push(trial),
                 Some(WITH_SKILL) => pair[1].push(trial),
@@ -348,7 +348,8 @@ impl Comparison {
     pub fn is_incomplete(&self) -> bool {
         let has_result = |case: &CaseChange| case.before.results.decided() > 0 && case.after.results.decided() > 0;
         let is_lost = |case: &CaseChange| {
-            case.paired().lost_its_result() && case.after.results.by_outcome.sum(|outcome| outcome != Outcome::Skipped) > 0
+            case.paired().lost_its_result()
+                && case.after.results.by_outcome.sum(|outcome| outcome != Outcome::Skipped) > 0
         };
         !self.cases.iter().any(has_result) || self.cases.iter().any(is_lost)
     }

@@ -126,8 +126,7 @@ pub(crate) fn points(points: f64) -> String {
 
 /// Formats a count with its noun: `1 trial`, `2 trials`, `3 sandboxes`.
 pub fn counted(count: usize, noun: &str) -> String {
-    let plural = if noun.ends_with('x') { "es" } else { "s" };
-    format!("{} {noun}{}", number(count as u64), if count == 1 { "" } else { plural })
+    format!("{} {}", number(count as u64), model::text::plural(count, noun))
 }
 
 /// Formats a note after a name, such as ` (nightly)` for a label. Empty if there is none.
@@ -161,6 +160,9 @@ pub(crate) fn tokens_in_and_out(tokens: &Tokens, unit: &str) -> String {
 
 /// Formats usage other than the agent's as `12 requests, 3,400 tokens, $0.0100, 2 cached`.
 pub(crate) fn model_usage(usage: &AuxiliaryUsage) -> String {
+    if usage.requests == 0 && usage.cached == 0 {
+        return "no request was answered".to_owned();
+    }
     let tokens = usage.tokens.as_ref().map_or_else(|| "tokens n/a".into(), |tokens| number(tokens.total()) + " tokens");
     let cost = usage.cost_usd.map_or_else(|| "cost n/a".into(), money);
     let mut parts = vec![counted(usize::try_from(usage.requests).unwrap_or(usize::MAX), "request"), tokens, cost];

@@ -91,7 +91,7 @@ impl Reporter for Json {
             "run": self.described(&info),
             "summary": summary(&totals.summary(), totals.gate()),
             "arms": arms.iter().map(arm).collect::<Value>(),
-            "deltas": deltas.iter().map(|of| delta(of, !is_sequential)).collect::<Value>(),
+            "deltas": deltas.iter().map(|one| delta(one, !is_sequential)).collect::<Value>(),
             "decisions": decisions,
             "hooks": {
                 "pre_run": self.commands(HookKind::PreRun),

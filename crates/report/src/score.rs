@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn a_score_that_is_too_low_never_looks_sufficient() {
-        let describe = |score: f64, outcome: &str, not: bool| {
+        let shown = |score: f64, outcome: &str, not: bool| {
             let record: TrialRecord = serde_json::from_value(serde_json::json!({
                 "id": "", "suite": "", "case": "", "arm": "", "agent": "", "repetition": 1, "outcome": outcome,
                 "score": score, "max_score": 100, "pass_score": 80, "not": not, "findings": [], "input": [],
@@ -212,10 +212,10 @@ mod tests {
             .unwrap();
             describe(&record).map(|(score, needs)| format!("{score} {needs}"))
         };
-        assert_eq!(describe(76.0, "failed", false).as_deref(), Some("76 of 100 (needs 80)"));
-        assert_eq!(describe(79.9999, "failed", false).as_deref(), Some("79.9999 of 100 (needs 80)"));
-        assert_eq!(describe(79.999_999_999_99, "passed", false).as_deref(), Some("80 of 100 (needs 80)"));
-        assert_eq!(describe(90.0, "failed", true).as_deref(), Some("90 of 100 (needs less than 80)"));
+        assert_eq!(shown(76.0, "failed", false).as_deref(), Some("76 of 100 (needs 80)"));
+        assert_eq!(shown(79.9999, "failed", false).as_deref(), Some("79.9999 of 100 (needs 80)"));
+        assert_eq!(shown(79.999_999_999_99, "passed", false).as_deref(), Some("80 of 100 (needs 80)"));
+        assert_eq!(shown(90.0, "failed", true).as_deref(), Some("90 of 100 (needs less than 80)"));
     }
 
     #[test]
@@ -227,11 +227,11 @@ mod tests {
 
     #[test]
     fn a_score_is_shown_unless_the_outcome_implies_it() {
-        let describe = |outcome, score| partial(outcome, Some(score), Some(100.0));
-        assert_eq!(describe(Outcome::Passed, 100.0), None);
-        assert_eq!(describe(Outcome::Passed, 80.0).as_deref(), Some("80/100"));
-        assert_eq!(describe(Outcome::Failed, 0.0), None);
-        assert_eq!(describe(Outcome::Failed, 76.5).as_deref(), Some("76.5/100"));
-        assert_eq!((describe(Outcome::Broken, 50.0), partial(Outcome::Failed, None, None)), (None, None));
+        let shown = |outcome, score| partial(outcome, Some(score), Some(100.0));
+        assert_eq!(shown(Outcome::Passed, 100.0), None);
+        assert_eq!(shown(Outcome::Passed, 80.0).as_deref(), Some("80/100"));
+        assert_eq!(shown(Outcome::Failed, 0.0), None);
+        assert_eq!(shown(Outcome::Failed, 76.5).as_deref(), Some("76.5/100"));
+        assert_eq!((shown(Outcome::Broken, 50.0), partial(Outcome::Failed, None, None)), (None, None));
     }
 }

@@ -8,7 +8,7 @@ use model::{Change, Envelope, Event, FileChange, SideEffects, TrialRecord};
 use serde_json::{Value, json};
 
 use crate::format::{elapsed, in_parentheses, model_traffic, model_usage, span, timestamp, version};
-use crate::terminal::{Paint, Style, result};
+use crate::terminal::{Paint, Style, result, verdict};
 use crate::trial_json;
 use crate::{agent_output, plain};
 pub use pair::{show_step, show_two};
@@ -22,7 +22,8 @@ const LINES: usize = 40;
 /// one is shown. `run` is the name of the run.
 pub fn show(record: &TrialRecord, events: &[Envelope], run: &str, style: &Style) -> String {
     let paint = Paint::new(*style);
-    let mut text = format!("{}\n", paint.bold(&record.id));
+    let mut text = format!("{}  {}\n", paint.bold(&record.id), verdict(record, &paint));
+    text.push_str(&record.reason.as_ref().map_or_else(String::new, |reason| format!("{}\n", paint.folded(reason, 300))));
     text.push_str(&format!("{}\n", paint.dim(&format!("run {run}, {}", timestamp(record.started_at)))));
     text.push_str(&about(record, &paint));
 

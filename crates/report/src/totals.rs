@@ -3,12 +3,18 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use model::{AgentInfo, AuxiliaryUsage, DecisionRecord, Gate, Outcome, RunInfo, Summary, TrialFigures, TrialRecord};
+use model::{
+    AgentInfo, AuxiliaryUsage, DecisionRecord, Gate, GateResult, Outcome, RunInfo, Status, Summary, TrialFigures,
+    TrialRecord,
+};
 
 use crate::arms::Arms;
 use crate::cassettes::CassetteTotals;
 use crate::format::{counted, number, percent};
-use crate::{counts, decisions};
+use crate::{counts, decisions, plain};
+
+/// Maximum length of a reason in the verdict, in columns.
+const REASON: usize = 160;
 
 /// State that reports keep about a run in progress to summarise it.
 #[derive(Default)]
@@ -33,6 +39,8 @@ pub(crate) struct RunTotals {
     not_started: Option<String>,
     /// Reasons why trials were skipped, each once.
     skipped: BTreeSet<String>,
+    /// Reasons why trials have no result, each once.
+    without_result: BTreeSet<String>,
     gate: Gate,
     /// `true` to keep figures even for trials whose arm has no variant.
     compares: bool,
@@ -46,13 +54,32 @@ pub(crate) struct Verdict {
     pub(crate) reason: String,
 }
 
-/// Describes the results of quarantined cases: `2 quarantined: 1 failed`. `None` if there are none.
+/// Describes the results of quarantined cases: `2 quarantined (1 failed)`. `None` if there are none.
 pub(crate) fn quarantined(summary: &Summary) -> Option<String> {
     let all = summary.all_quarantined();
     let noted = summary.quarantined.iter().filter(|(outcome, _)| **outcome != Outcome::Passed);
     let noted: Vec<String> = noted.map(|(outcome, count)| format!("{count} {}", outcome.name())).collect();
     let noted = if noted.is_empty() { "all passed".to_owned() } else { noted.join(", ") };
-    (all > 0).then(|| format!("{} quarantined: {noted}", number(all as u64)))
+    (all > 0).then(|| format!("{} quarantined ({noted})", number(all as u64)))
+}
+
+/// Returns why a trial has no result although one was wanted; `None` if it has one.
+pub(crate) fn without_result(record: &TrialRecord) -> Option<&str> {
+    match record.outcome {
+        _ if record.is_baseline() || record.quarantine.is_some() || record.is_not_judged() => None,
+        Outcome::Undecided => {
+            let open = record.findings.iter().find(|finding| finding.status == Status::Undecided);
+            open.map(|finding| finding.reason.as_str()).or(record.reason.as_deref())
+        }
+        Outcome::Broken | Outcome::Stale => record.reason.as_deref(),
+        Outcome::Passed | Outcome::Failed | Outcome::Skipped | Outcome::Cancelled => None,
+    }
+}
+
+/// Returns the only one of `reasons`, shortened for a sentence; `None` if there are several.
+pub(crate) fn only<'a>(mut reasons: impl Iterator<Item = &'a str>) -> Option<String> {
+    let only = plain::folded(reasons.next()?, REASON, "...");
+    reasons.next().is_none().then_some(only)
 }
 
 impl RunTotals {
@@ -85,6 +112,10 @@ impl RunTotals {
         }
         if record.outcome == Outcome::Skipped {
             self.skipped.extend(record.reason.clone());
+        }
+        // Two are enough to know that there are several.
+        if self.without_result.len() < 2 {
+            self.without_result.extend(without_result(record).map(str::to_owned));
         }
         if let Some(used) = &record.cassette {
             self.cassettes.add(used);
@@ -201,8 +232,9 @@ impl RunTotals {
             summary: &self.summary,
             planned: self.planned,
             decisions: &self.decisions,
-            not_started: self.not_started.as_deref(),
-            skipped: self.skipped.first().map(String::as_str).filter(|_| self.skipped.len() == 1),
+            not_started: only(self.not_started.as_deref().into_iter()),
+            skipped: only(self.skipped.iter().map(String::as_str)),
+            without_result: only(self.without_result.iter().map(String::as_str)),
             gate: self.gate,
             signal,
         })
@@ -216,110 +248,155 @@ pub(crate) struct EndedRun<'a> {
     pub(crate) planned: usize,
     pub(crate) decisions: &'a [DecisionRecord],
     /// Reason why trials were not started.
-    pub(crate) not_started: Option<&'a str>,
+    pub(crate) not_started: Option<String>,
     /// Reason why trials were skipped, if it is the same for all.
-    pub(crate) skipped: Option<&'a str>,
+    pub(crate) skipped: Option<String>,
+    /// Reason why trials have no result, if it is the same for all.
+    pub(crate) without_result: Option<String>,
     pub(crate) gate: Gate,
     /// Signal that stopped the run.
     pub(crate) signal: Option<&'a str>,
 }
 
-/// Describes the pass rate and the required one: `pass rate 83% (5 of 6), at least 80% required`.
+/// Compares the pass rate with the required one: `pass rate 83% is at least the required 80%`.
 pub(crate) fn required(summary: &Summary, gate: Gate) -> Option<String> {
-    Some(format!("pass rate {}, at least {} required", rate(summary)?, percent(gate.min_pass_rate?)))
+    let (result, least) = (gate.result(summary)?, percent(gate.min_pass_rate?));
+    let bounds = summary.counted().bounds()?;
+    let rate = match bounds.value() {
+        Some(rate) => percent(rate),
+        None => format!("between {} and {}", percent(bounds.min), percent(bounds.max)),
+    };
+    let first = if summary.flaky > 0 { " at the first attempt" } else { "" };
+    let compared = match result {
+        GateResult::Met => "is at least the required",
+        GateResult::NotMet => "is below the required",
+        GateResult::Unknown => "is not known to reach the required",
+    };
+    Some(format!("pass rate {rate}{first} {compared} {least}"))
 }
 
 /// Describes the pass rate of the first attempts: `67% (4 of 6)`, or `between 0% and 60%: 6 undecided of 10 trials`.
 pub(crate) fn rate(summary: &Summary) -> Option<String> {
-    let unknown = [(summary.undecided, "undecided"), (summary.broken, "broken"), (summary.stale, "stale")];
-    let rate = counts::rate(summary.counted(), &unknown)?;
+    let rate = counts::rate(summary.by_outcome, summary.flaky)?;
     Some(if summary.flaky > 0 { format!("{rate} at the first attempt") } else { rate })
 }
 
 impl Verdict {
-    /// Returns the verdict on a run. It agrees with the exit code.
+    /// Returns the verdict on a run: a word that agrees with the exit code, and one sentence with all trials in it.
     pub(crate) fn of(run: &EndedRun<'_>) -> Self {
-        let EndedRun { summary, planned, decisions, not_started, skipped, gate, signal } = *run;
+        let EndedRun { summary, planned, decisions, ref not_started, ref skipped, gate, signal, .. } = *run;
         let finished = summary.trials + summary.baseline + summary.all_quarantined();
         let unfinished = planned.saturating_sub(finished + summary.decisions.spared);
-        let mut reason: Vec<String> = Vec::new();
+        let without_result = summary.open().saturating_sub(summary.by_outcome.cancelled);
         let [not_met, open] = decisions::verdict(summary, decisions);
-        let cancelled = (summary.cancelled > 0).then(|| {
-            let reason = not_started.map_or_else(String::new, |reason| format!(" ({reason})"));
-            format!("{} cancelled{reason}", counted(summary.cancelled, "trial"))
-        });
+        let failures = summary.failures();
         // Failed trials are ignored if enough trials passed. If no failure matters, the trials have still failed.
         let is_excused = gate.ignores_failures(summary) && !gate.no_fail_on_assertions;
-        let (word, outcome) = if (summary.failures() > 0 || !not_met.is_empty()) && !is_excused {
-            if summary.failures() > 0 {
-                reason.push(format!("{} of {} failed", summary.failures(), counted(summary.trials, "trial")));
-            }
-            reason.extend(not_met);
-            reason.extend(cancelled.filter(|_| not_started.is_some()));
-            reason.extend(required(summary, gate));
-            let ignored = "ignored by the exit code (--no-fail-on-assertions)";
-            reason.extend(gate.no_fail_on_assertions.then(|| ignored.to_owned()));
+        let (word, outcome) = if (failures > 0 || !not_met.is_empty()) && !is_excused {
             ("FAIL", Outcome::Failed)
+        } else if summary.open() > 0 || unfinished > 0 || !open.is_empty() || signal.is_some() {
+            ("INCOMPLETE", Outcome::Broken)
+        } else if summary.is_nothing() {
+            ("NOTHING TESTED", Outcome::Broken)
         } else {
-            // Trials that a required pass rate covers are already part of its decision.
-            let (broken, undecided) = if summary.decisions.open_trials > 0 {
-                (
-                    0,
-                    summary.open().saturating_sub(summary.cancelled + summary.open_stale())
-                        + summary.passed_but_undecided,
-                )
-            } else {
-                (summary.broken, summary.undecided.saturating_sub(summary.not_judged))
-            };
-            for (count, what) in [
-                (broken, "broken"),
-                (summary.open_stale(), "stale"),
-                (undecided.saturating_sub(summary.passed_but_undecided), "undecided"),
-                (summary.passed_but_undecided.min(undecided), "passed except for undecided assertions"),
-                (unfinished, "not finished"),
-            ] {
-                if count > 0 {
-                    reason.push(format!("{} {what}", counted(count, "trial")));
-                }
-            }
-            reason.extend(cancelled);
-            reason.extend(open);
-            let skipped = (summary.skipped > 0).then(|| {
-                let reason = skipped.map_or_else(String::new, |reason| format!(" ({reason})"));
-                format!("{} skipped{reason}", counted(summary.skipped, "trial"))
-            });
-            if !reason.is_empty() || signal.is_some() {
-                reason.extend(required(summary, gate));
-                ("INCOMPLETE", Outcome::Broken)
-            } else if summary.is_nothing() {
-                reason.push(skipped.unwrap_or_else(|| "no trials".to_owned()));
-                ("NOTHING TESTED", Outcome::Broken)
-            } else {
-                let is_all_quarantined = summary.trials == 0 && summary.all_quarantined() > 0;
-                let passed = || match summary.failures() {
-                    0 => format!("{} passed", counted(summary.passed, "trial")),
-                    _ => format!("{} of {} passed", summary.passed, counted(summary.trials, "trial")),
-                };
-                let passed = decisions::met(decisions).unwrap_or_else(passed);
-                reason.extend((!is_all_quarantined).then_some(passed));
-                let flaky = || format!("{} of them only after a failed attempt", number(summary.flaky as u64));
-                reason.extend((summary.flaky > 0).then(flaky));
-                let marked = || format!("{} of them with signs of tampering", number(summary.passed_with_signs as u64));
-                reason.extend((summary.passed_with_signs > 0).then(marked));
-                reason.extend((summary.not_judged > 0).then(|| format!("{} not judged", summary.not_judged)));
-                reason.extend(skipped);
-                reason.extend(required(summary, gate));
-                ("PASS", Outcome::Passed)
-            }
+            ("PASS", Outcome::Passed)
         };
-        reason.extend(quarantined(summary));
+
+        // The trials that explain the word come first, and are compared with all trials.
+        let mut reason: Vec<String> = Vec::new();
+        let add = |reason: &mut Vec<String>, count: usize, what: &str| match (count, reason.is_empty()) {
+            (0, _) => {}
+            (_, true) if count == summary.trials && matches!(word, "PASS" | "NOTHING TESTED") => {
+                reason.push(format!("{} {what}", counted(count, "trial")));
+            }
+            (_, true) => {
+                reason.push(format!("{} of {} {what}", number(count as u64), counted(summary.trials, "trial")));
+            }
+            (_, false) => reason.push(format!("{} {what}", number(count as u64))),
+        };
+        // If pass rates decide, the numbers of passed and failed trials do not.
+        let has_rates = decisions.iter().any(|decision| decision.is_contract() && !decision.quarantined);
+        match word {
+            "FAIL" => add(&mut reason, failures, "failed"),
+            "PASS" if has_rates => reason.extend(decisions::met(decisions)),
+            "PASS" => add(&mut reason, summary.by_outcome.passed, "passed"),
+            _ => {}
+        }
+        reason.extend(not_met);
+        if without_result > 0 {
+            let what = if without_result == 1 { "has no result" } else { "have no result" };
+            add(&mut reason, without_result, &format!("{what} ({})", run.why_without_result()));
+        }
+        let because = |reason: &Option<String>| reason.as_ref().map_or_else(String::new, |why| format!(" ({why})"));
+        add(&mut reason, summary.by_outcome.cancelled, &format!("cancelled{}", because(not_started)));
+        if unfinished > 0 {
+            reason.push(format!("{} not finished", counted(unfinished, "planned trial")));
+        }
+        reason.extend(open);
+        if !has_rates && word != "PASS" {
+            add(&mut reason, summary.by_outcome.passed, "passed");
+        }
+        if !has_rates && word != "FAIL" {
+            add(&mut reason, summary.by_outcome.failed, "failed");
+        }
+        if word == "INCOMPLETE" && summary.by_outcome.passed > 0 && summary.by_outcome.failed == 0 && !has_rates {
+            reason.push("none failed".to_owned());
+        }
+        if word == "PASS" && summary.flaky > 0 {
+            reason.push(match summary.flaky == summary.by_outcome.passed {
+                true => "but only after a failed attempt".to_owned(),
+                false => format!("{} of them only after a failed attempt", number(summary.flaky as u64)),
+            });
+        }
+        if word == "PASS" && summary.passed_with_signs > 0 {
+            reason.push(format!("{} of them with signs of tampering", number(summary.passed_with_signs as u64)));
+        }
+        add(&mut reason, summary.not_judged, "not judged");
+        add(&mut reason, summary.by_outcome.skipped, &format!("skipped{}", because(skipped)));
+        let quarantined = quarantined(summary);
+        match (&quarantined, reason.is_empty()) {
+            (Some(trials), true) => reason.push(format!("no trial counts: {trials}")),
+            (None, true) => reason.push("no trials".to_owned()),
+            (_, false) => {}
+        }
+        reason.extend(required(summary, gate));
+        if word == "FAIL" && gate.no_fail_on_assertions {
+            reason.push("ignored by the exit code (--no-fail-on-assertions)".to_owned());
+        }
+        if summary.trials > 0 {
+            reason.extend(quarantined.map(|trials| format!("not counted: {trials}")));
+        }
         reason.extend(signal.map(|signal| format!("stopped by {signal}")));
         Self { word, outcome, reason: reason.join(", ") }
     }
 }
 
+impl EndedRun<'_> {
+    /// Describes the trials without a result by outcome: `undecided: REASON`, or `2 broken, 1 stale`.
+    fn why_without_result(&self) -> String {
+        let summary = self.summary;
+        // A pass rate may be decided without some of them, which are not counted by outcome.
+        if summary.decisions.open_trials > 0 {
+            return "broken or undecided".to_owned();
+        }
+        let undecided = summary.by_outcome.undecided.saturating_sub(summary.not_judged);
+        let counts = [(summary.by_outcome.broken, "broken"), (undecided, "undecided"), (summary.open_stale(), "stale")];
+        let kinds: Vec<(usize, &str)> = counts.into_iter().filter(|(count, _)| *count > 0).collect();
+        match (&kinds[..], &self.without_result) {
+            ([(_, kind)], Some(reason)) => format!("{kind}: {reason}"),
+            ([(_, kind)], None) => (*kind).to_owned(),
+            _ => {
+                let kinds = kinds.iter().map(|(count, kind)| format!("{} {kind}", number(*count as u64)));
+                kinds.collect::<Vec<_>>().join(", ")
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use model::OutcomeCounts;
+
     use super::*;
 
     fn run(summary: &Summary) -> EndedRun<'_> {
@@ -329,6 +406,7 @@ mod tests {
             decisions: &[],
             not_started: None,
             skipped: None,
+            without_result: None,
             gate: Gate::default(),
             signal: None,
         }
@@ -338,12 +416,10 @@ mod tests {
     fn the_verdict_shows_the_required_pass_rate_and_agrees_with_the_exit_code() {
         let counts = |passed: usize, failed: usize, broken: usize| Summary {
             trials: passed + failed + broken,
-            passed,
-            failed,
-            broken,
+            by_outcome: OutcomeCounts { passed, failed, broken, ..OutcomeCounts::default() },
             ..Summary::default()
         };
-        let describe = |summary: &Summary, gate: Gate| {
+        let line = |summary: &Summary, gate: Gate| {
             let verdict = Verdict::of(&EndedRun { gate, ..run(summary) });
             let word = match gate.exit_code(summary) {
                 0 => "PASS",
@@ -355,34 +431,40 @@ mod tests {
             format!("{} {}", verdict.word, verdict.reason)
         };
         let least = Gate { min_pass_rate: Some(0.8), no_fail_on_assertions: false };
-        let met = "PASS 5 of 6 trials passed, pass rate 83% (5 of 6), at least 80% required";
-        assert_eq!(describe(&counts(5, 1, 0), least), met);
-        let not_met = "FAIL 2 of 6 trials failed, pass rate 67% (4 of 6), at least 80% required";
-        assert_eq!(describe(&counts(4, 2, 0), least), not_met);
-        let open =
-            "INCOMPLETE 1 trial broken, pass rate between 80% and 90%: 1 broken of 10 trials, at least 80% required";
-        assert_eq!(describe(&counts(8, 1, 1), least), open);
-        let unknown =
-            "FAIL 2 of 10 trials failed, pass rate between 70% and 80%: 1 broken of 10 trials, at least 80% required";
-        assert_eq!(describe(&counts(7, 2, 1), least), unknown);
+        let met = "PASS 5 of 6 trials passed, 1 failed, pass rate 83% is at least the required 80%";
+        assert_eq!(line(&counts(5, 1, 0), least), met);
+        let not_met = "FAIL 2 of 6 trials failed, 4 passed, pass rate 67% is below the required 80%";
+        assert_eq!(line(&counts(4, 2, 0), least), not_met);
+        let open = "INCOMPLETE 1 of 10 trials has no result (broken), 8 passed, 1 failed, pass rate between 80% and 90% \
+                    is at least the required 80%";
+        assert_eq!(line(&counts(8, 1, 1), least), open);
+        let unknown = "FAIL 2 of 10 trials failed, 1 has no result (broken), 7 passed, pass rate between 70% and 80% is \
+                       not known to reach the required 80%";
+        assert_eq!(line(&counts(7, 2, 1), least), unknown);
         let ignoring = Gate { no_fail_on_assertions: true, ..Gate::default() };
-        let ignored = "FAIL 1 of 6 trials failed, ignored by the exit code (--no-fail-on-assertions)";
-        assert_eq!(describe(&counts(5, 1, 0), ignoring), ignored);
-        let flaky = Summary { flaky: 2, skipped: 3, trials: 9, ..counts(6, 0, 0) };
-        let passed = "PASS 6 trials passed, 2 of them only after a failed attempt, 3 trials skipped";
-        assert_eq!(describe(&flaky, Gate::default()), passed);
-        assert_eq!(describe(&Summary::default(), Gate::default()), "NOTHING TESTED no trials");
+        let ignored = "FAIL 1 of 6 trials failed, 5 passed, ignored by the exit code (--no-fail-on-assertions)";
+        assert_eq!(line(&counts(5, 1, 0), ignoring), ignored);
+        let by_outcome = OutcomeCounts { passed: 6, skipped: 3, ..OutcomeCounts::default() };
+        let flaky = Summary { flaky: 2, trials: 9, by_outcome, ..Summary::default() };
+        let passed = "PASS 6 of 9 trials passed, 2 of them only after a failed attempt, 3 skipped";
+        assert_eq!(line(&flaky, Gate::default()), passed);
+        assert_eq!(line(&Summary::default(), Gate::default()), "NOTHING TESTED no trials");
     }
 
     #[test]
     fn the_verdict_says_why_trials_were_not_started() {
         let reason = |failed: usize| {
-            let summary = Summary { trials: 80, passed: 6 - failed, failed, cancelled: 74, ..Summary::default() };
-            let not_started = Some("over its limit of 0.05 USD");
+            let by_outcome = OutcomeCounts { passed: 6 - failed, failed, cancelled: 74, ..OutcomeCounts::default() };
+            let summary = Summary { trials: 80, by_outcome, ..Summary::default() };
+            let not_started = Some("over its limit of 0.05 USD".to_owned());
             let verdict = Verdict::of(&EndedRun { planned: 80, not_started, ..run(&summary) });
             format!("{} {}", verdict.word, verdict.reason)
         };
-        assert_eq!(reason(0), "INCOMPLETE 74 trials cancelled (over its limit of 0.05 USD)");
-        assert_eq!(reason(1), "FAIL 1 of 80 trials failed, 74 trials cancelled (over its limit of 0.05 USD)");
+        assert_eq!(
+            reason(0),
+            "INCOMPLETE 74 of 80 trials cancelled (over its limit of 0.05 USD), 6 passed, none failed"
+        );
+        let failed = "FAIL 1 of 80 trials failed, 74 cancelled (over its limit of 0.05 USD), 5 passed";
+        assert_eq!(reason(1), failed);
     }
 }

@@ -49,11 +49,13 @@ pub struct RunEnd {
 pub async fn run(
     plan: Plan,
     host: Arc<Host>,
-    info: RunInfo,
+    mut info: RunInfo,
     controls: mpsc::UnboundedReceiver<Control>,
     listener: Arc<dyn Listener>,
 ) -> Result<RunEnd, Breakage> {
     let shared = share(&plan, host).await?;
+    let uses_sandbox = plan.trials.iter().any(|trial| trial.case.skip.is_none() && trial.needs_sandbox());
+    info.isolation = uses_sandbox.then(|| shared.factory.isolation());
     let (sequential, fixed): (Vec<_>, Vec<_>) = plan.trials.into_iter().partition(|trial| trial.auto.is_some());
     let sequential = Sequential::new(sequential, plan.decisions, &plan.earlier.results);
     let jobs = (fixed.into_iter().map(Job::Trial).collect(), sequential);
@@ -84,7 +86,7 @@ pub async fn regrade(
 async fn dispatch(
     (jobs, sequential): (Vec<Job>, Sequential),
     shared: Shared,
-    mut info: RunInfo,
+    info: RunInfo,
     earlier: Earlier,
     mut controls: mpsc::UnboundedReceiver<Control>,
     listener: Arc<dyn Listener>,
@@ -105,7 +107,6 @@ async fn dispatch(
     };
     let began = Instant::now();
     if earlier.last_seq == 0 {
-        info.isolation = info.regrade_of.is_none().then(|| dispatcher.shared.factory.isolation());
         dispatcher.bus.emit(Event::RunStarted(Box::new(info)));
     }
     dispatcher.bus.emit_decisions(dispatcher.queue.answered());
@@ -185,7 +186,7 @@ fn open_factory(settings: &SandboxSettings, host: &Host, registry: &Arc<Registry
     let factory = SandboxFactory::open_isolated(&settings.kind, host, registry, &settings.isolation)?;
     let isolation = factory.isolation();
     let check = |who: &str, required: &[String]| {
-        isolation.check(who, required).map_err(|reason| Breakage::environment(reason).for_good())
+        isolation.check(who, required).map_err(|missing| Breakage::environment(missing.to_string()).for_good())
     };
     check("the project", &settings.require)?;
     if settings.network.as_ref().is_some_and(|policy| !policy.is_open()) {

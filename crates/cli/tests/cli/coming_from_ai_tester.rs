@@ -255,10 +255,10 @@ fn every_command_works_as_before() {
 #[test]
 fn differences_are_as_documented() {
     let project = project();
-    // The original passes a scenario without assertions; a token budget counts as one.
+    // ai-tester passes a scenario without assertions; a token budget counts as one.
     project.write("none.yaml", "scenario: none\nsystem_prompt: x\n");
     let ran = typed(&project, "run --file none.yaml --runtime fake").exits(3);
-    assert!(ran.out.contains("1 trial undecided"), "{}", ran.output());
+    assert!(ran.out.contains("1 of 1 trial has no result (undecided: "), "{}", ran.output());
     project.write(
         "budget.yaml",
         "scenario: budget\nsystem_prompt: x\nuser_prompt: \"hi\\n!tokens 40 10\"\ntoken_budget: 100\n",
@@ -284,12 +284,16 @@ fn differences_are_as_documented() {
     project.write(
         "newer.yaml",
         "scenario: newer\nsystem_prompt: x\nassertions:\n  - { id: a, type: file_read, path: a.txt }\n  \
-         - { id: b, type: no_tool_called, tool_pattern: '^mcp__' }\n",
+         - { id: b, type: no_tool_called, tool_pattern: '^mcp__' }\n  \
+         - { id: c, type: tool_call_sequence, sequence: [{ tool_pattern: Re.* }, { tool: Edit }] }\n",
     );
     let messages = typed(&project, "run --file newer.yaml").exits(2).err;
-    for hint in
-        ["`args_match: {file_path: PATTERN}`", "`no_tool_called` has no `tool_pattern`", "one assertion for each"]
-    {
+    for hint in [
+        "`args_match: {file_path: PATTERN}`",
+        "`no_tool_called` has no `tool_pattern`",
+        "one assertion for each",
+        "a step of `sequence` has no `tool_pattern`",
+    ] {
         assert!(messages.contains(hint) && !messages.contains("did you mean"), "{hint}: {messages}");
     }
     // Mistakes in files are reported before anything runs.

@@ -188,7 +188,7 @@ fn differences_are_as_documented() {
     );
     project.write("tests/tokens.yaml", "name: tokens\nturns: [{says: Hello}]\nassertions: [{token_usage: {max: 1}}]\n");
     let ran = typed(&project, "run --test empty").exits(3);
-    assert!(ran.out.contains("1 trial undecided"), "{}", ran.output());
+    assert!(ran.out.contains("1 of 1 trial has no result (undecided: "), "{}", ran.output());
     typed(&project, "run --test tokens --agent fake").exits(3);
     // A report that does not exist.
     let unknown = typed(&project, "run --format pdf").exits(2).err;

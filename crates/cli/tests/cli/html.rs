@@ -18,11 +18,11 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_trialrun");
 fn open(browser: &mut Browser, page: &Path, address: &str) {
     browser.open("about:blank");
     browser.open(&format!("file://{}{address}", page.display()));
-    shown(browser);
+    wait_for_view(browser);
 }
 
 /// Waits until the page shows a view.
-pub fn shown(browser: &mut Browser) {
+pub fn wait_for_view(browser: &mut Browser) {
     browser.wait("document.querySelector('#main h1[tabindex]') && !document.querySelector('#main[aria-busy]')");
 }
 
@@ -110,7 +110,7 @@ fn every_view_filter_and_key_works() {
 
     // The overview.
     open(browser, &page, "");
-    assert_eq!(text(browser, "h1"), "FAIL 2 of 8 trials failed");
+    assert_eq!(text(browser, "h1"), "FAIL 2 of 8 trials failed, 6 passed");
     assert_eq!(text(browser, "h1 .result.FAIL"), "FAIL");
     assert!(text(browser, ".verdict").contains("The skill helps: in 3 cases"), "{}", text(browser, ".verdict"));
     let sections = "[...document.querySelectorAll('section')].map((section) => section.ariaLabel).slice(0, 2)";

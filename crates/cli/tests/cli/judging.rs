@@ -234,10 +234,10 @@ fn only_a_sample_of_the_trials_is_judged_and_the_others_are_not_passed() {
     assert_eq!((&report["summary"]["undecided"], &report["summary"]["not_judged"]), (&json!(7), &json!(7)));
     assert_eq!(sampled(&["--judge-sample", "30%"], 0).0, first, "the same seed chooses the same trials");
     assert_ne!(sampled(&["--judge-sample", "0.3", "--seed", "5"], 0).0, first);
-    let shown = project.run(&[&JUDGED[..], &["--trials", "10", "--judge-sample", "3"]].concat()).exits(0).out;
-    assert!(shown.contains("sample     3 of 10 trials judged; 100% of them passed (44-100%)"), "{shown}");
-    assert!(shown.contains("PASS  3 trials passed, 7 not judged"), "{shown}");
-    assert!(shown.contains("not judged: the trial is not in the sample"), "{shown}");
+    let output = project.run(&[&JUDGED[..], &["--trials", "10", "--judge-sample", "3"]].concat()).exits(0).out;
+    assert!(output.contains("sample     3 of 10 trials judged; 100% of them passed (44-100%)"), "{output}");
+    assert!(output.contains("PASS  3 of 10 trials passed, 7 not judged"), "{output}");
+    assert!(output.contains("not judged: the trial is not in the sample"), "{output}");
 
     project.write("judge.yaml", &script(&[tone("met", 4), rules("violated")]));
     project.run(&[&JUDGED[..], &["--trials", "10", "--judge-sample", "3"]].concat()).exits(1);

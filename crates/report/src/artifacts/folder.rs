@@ -287,8 +287,8 @@ mod tests {
         folder.write(Path::new("a"), b"1").unwrap();
         drop(folder);
         fs::create_dir(scratch.0.join("mine")).unwrap();
-        let messages = Folder::open(&scratch.0).unwrap_err().to_string();
-        assert!(messages.ends_with("contains files that were not written by a run: mine"), "{messages}");
+        let error = Folder::open(&scratch.0).unwrap_err().to_string();
+        assert!(error.ends_with("contains files that were not written by a run: mine"), "{error}");
         assert_eq!(names(&scratch.0), [INDEX, "a"]);
     }
 

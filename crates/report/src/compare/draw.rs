@@ -334,11 +334,11 @@ impl Evidence {
         let mut line = |line: &str| text.push_str(&format!("      {line}\n"));
         if !self.answers.is_empty() {
             line("answer");
-            diff::draw(&self.answers, paint).iter().for_each(|shown| line(&format!("  {shown}")));
+            diff::draw(&self.answers, paint).iter().for_each(|text| line(&format!("  {text}")));
         }
         if let Some(first) = self.divergence {
             line(&self.calls_head(first));
-            diff::draw(&self.calls_around(first, paint), paint).iter().for_each(|shown| line(&format!("  {shown}")));
+            diff::draw(&self.calls_around(first, paint), paint).iter().for_each(|text| line(&format!("  {text}")));
         }
         line(&paint.dim(&self.usage(paint)));
         text
@@ -390,9 +390,9 @@ impl Evidence {
         let arrow = paint.symbols().arrow;
         let [(was_ms, was_tokens, was_cost), (ms, tokens, cost)] = &self.usage;
         let part = |name: &str, before: Option<String>, after: Option<String>| {
-            let describe = |value: Option<String>| value.unwrap_or_else(|| "n/a".to_owned());
+            let or_unknown = |value: Option<String>| value.unwrap_or_else(|| "n/a".to_owned());
             let is_known = before.is_some() || after.is_some();
-            is_known.then(|| format!("{name} {} {arrow} {}", describe(before), describe(after)))
+            is_known.then(|| format!("{name} {} {arrow} {}", or_unknown(before), or_unknown(after)))
         };
         let parts = [
             part("agent time", was_ms.map(elapsed), ms.map(elapsed)),

@@ -106,7 +106,7 @@ impl Call {
 /// Returns the assertions whose results differ, in the order of the second trial.
 fn flips(before: &TrialRecord, after: &TrialRecord) -> Vec<Flip> {
     let find = |record: &TrialRecord, id: &str| record.findings.iter().find(|found| found.id == id).cloned();
-    let describe = |found: Option<&Finding>| found.map(|found| (found.status, found.reason.clone()));
+    let verdict = |found: Option<&Finding>| found.map(|found| (found.status, found.reason.clone()));
     let name = |found: &Finding| found.title.clone().unwrap_or_else(|| found.id.clone());
     // A limit that was kept is not worth mentioning if the other trial does not have it.
     let counts = |found: &Finding| !(found.implicit && found.status == Status::Met);
@@ -114,11 +114,11 @@ fn flips(before: &TrialRecord, after: &TrialRecord) -> Vec<Flip> {
     for is in &after.findings {
         let was = find(before, &is.id);
         if was.as_ref().map_or_else(|| counts(is), |was| was.status != is.status) {
-            flips.push(Flip { name: name(is), sides: [describe(was.as_ref()), describe(Some(is))] });
+            flips.push(Flip { name: name(is), sides: [verdict(was.as_ref()), verdict(Some(is))] });
         }
     }
     let gone = before.findings.iter().filter(|was| counts(was) && find(after, &was.id).is_none());
-    flips.extend(gone.map(|was| Flip { name: name(was), sides: [describe(Some(was)), None] }));
+    flips.extend(gone.map(|was| Flip { name: name(was), sides: [verdict(Some(was)), None] }));
     flips
 }
 

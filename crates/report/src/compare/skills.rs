@@ -42,16 +42,16 @@ impl SkillChange {
     /// Formats the versions before and after.
     pub(super) fn describe(&self, paint: &Paint) -> String {
         let hash = |skill: &SkillInfo| -> String { skill.content_hash.chars().take(HASH).collect() };
-        let describe = |skill: &SkillInfo| match &skill.version {
+        let version = |skill: &SkillInfo| match &skill.version {
             Some(version) => format!("{version} ({})", hash(skill)),
             None => hash(skill),
         };
         let line = match (&self.before, &self.after) {
             (Some(was), Some(is)) => {
-                format!("skill {} changed: {} {} {}", is.name, describe(was), paint.symbols().arrow, describe(is))
+                format!("skill {} changed: {} {} {}", is.name, version(was), paint.symbols().arrow, version(is))
             }
-            (Some(was), None) => format!("skill {} only before: {}", was.name, describe(was)),
-            (None, Some(is)) => format!("skill {} only after: {}", is.name, describe(is)),
+            (Some(was), None) => format!("skill {} only before: {}", was.name, version(was)),
+            (None, Some(is)) => format!("skill {} only after: {}", is.name, version(is)),
             (None, None) => String::new(),
         };
         paint.folded(&line, 200)

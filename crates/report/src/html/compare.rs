@@ -70,6 +70,12 @@ fn comparison(comparison: &Comparison, trials: &[ComparedTrial]) -> String {
     let sentence = text(&comparison.sentence());
     let (head, rest) = sentence.split_once(". ").map_or((&*sentence, ""), |(head, rest)| (head, rest));
     let head = head.trim_end_matches('.');
+    // The word in front of it says so already.
+    let head = match word {
+        "CANNOT TELL" => ["Cannot tell yet ", "Cannot tell "].iter().find_map(|known| head.strip_prefix(known)),
+        _ => None,
+    }
+    .unwrap_or(head);
     let mut html = format!("<h1 class=\"verdict\"><span class=\"result {class}\">{word}</span> {head}.</h1>\n");
     if !rest.is_empty() {
         html.push_str(&format!("<p class=\"verdict\">{rest}</p>\n"));

@@ -311,6 +311,16 @@ function row(trial) {
   cell('cost', known(trial.cost, money)));
 }
 
+/** Describes how many of the trials passed. Those without a result could have passed. */
+function share(group) {
+  const of = (...outcomes) => group.filter((trial) => outcomes.includes(trial.outcome)).length;
+  const [{ outcome }] = group;
+  if (group.length === 1) return outcome;
+  if (!['passed', 'failed'].includes(outcome) && of(outcome) === group.length) return `${group.length} ${outcome}`;
+  const [passed, open] = [of('passed'), of('undecided', 'broken', 'stale')];
+  return `${passed}${open > 0 ? ` to ${passed + open}` : ''} of ${group.length} passed`;
+}
+
 /** Draws a row for each case, with a dot for each of its trials in each arm. */
 function cases(found) {
   const all = [...new Set(trials.map((trial) => trial.arm))].sort();
@@ -328,9 +338,7 @@ function cases(found) {
         (worst.tags ?? []).map((tag) => h('span', { class: 'tag' }, tag))),
       all.map((arm) => {
         const mine = of(arm);
-        const passed = mine.filter((trial) => trial.outcome === 'passed').length;
-        return h('td', { class: 'nowrap' }, mine.length > 0 && [dots(mine), ' ',
-          h('span', { class: 'share' }, mine.length === 1 ? mine[0].outcome : `${passed} of ${mine.length} passed`)]);
+        return h('td', { class: 'nowrap' }, mine.length > 0 && [dots(mine), ' ', h('span', { class: 'share' }, share(mine))]);
       }),
       h('td', { class: 'nowrap' }, first && second && h('a', { href: comparison(first, second) }, 'side by side')));
   });

@@ -102,7 +102,7 @@ pub(crate) fn delta(arms: &ArmDelta, is_tested: bool) -> Value {
         "tokens_ci95": interval(delta.tokens),
         "cost_usd": mean(delta.cost_usd),
         "cost_usd_ci95": interval(delta.cost_usd),
-        "by_suite": arms.suites.iter().map(|of| suite(of, is_tested)).collect::<Value>(),
+        "by_suite": arms.suites.iter().map(|one| suite(one, is_tested)).collect::<Value>(),
         "by_case": arms.cases.iter().map(case).collect::<Value>(),
     })
 }

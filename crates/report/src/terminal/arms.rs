@@ -398,7 +398,7 @@ pub(crate) fn warnings(arms: &Arms) -> Vec<String> {
 /// Says which trials could have passed or failed, which first attempts failed although the trial passed, and which
 /// trials and cases are excluded: `Excluded: 1 skipped trial of codex+with_skill.`
 pub(crate) fn count_notes(arms: &Arms) -> Vec<String> {
-    let describe = |arm: &ArmSummary, is_meant: fn(Outcome) -> bool| {
+    let counted_in = |arm: &ArmSummary, is_meant: fn(Outcome) -> bool| {
         let by_outcome = arm.statistics.by_outcome;
         let trials = counted(by_outcome.sum(is_meant), "trial");
         let listed = outcomes(by_outcome, is_meant);
@@ -407,11 +407,11 @@ pub(crate) fn count_notes(arms: &Arms) -> Vec<String> {
     let (mut unknown, mut later, mut excluded) = (Vec::new(), Vec::new(), Vec::new());
     for arm in &arms.arms {
         let statistics = &arm.statistics;
-        unknown.extend(describe(arm, Outcome::is_unknown));
+        unknown.extend(counted_in(arm, Outcome::is_unknown));
         if statistics.flaky > 0 {
             later.push(format!("{} of {}", counted(statistics.flaky, "trial"), arm.arm));
         }
-        excluded.extend(describe(arm, Outcome::is_excluded));
+        excluded.extend(counted_in(arm, Outcome::is_excluded));
     }
     for delta in &arms.deltas {
         let Delta { cases_unpaired, cases_paired, .. } = delta.delta;

@@ -1,10 +1,10 @@
-//! The last line of the report alone, for runs whose reports are all files.
+//! The verdict alone, for runs whose reports are all files.
 
 use std::io::{self, Write};
 
 use model::{Envelope, Event};
 
-use super::Paint;
+use super::{Paint, summary};
 use crate::totals::RunTotals;
 use crate::{Reporter, ReporterOptions};
 
@@ -37,8 +37,7 @@ impl Reporter for LastLine {
     fn finish(&mut self) -> io::Result<()> {
         if let Some(totals) = self.totals.take() {
             let verdict = totals.verdict(self.signal.as_deref());
-            let word = self.paint.as_outcome(verdict.outcome, &self.paint.bold(verdict.word));
-            writeln!(self.out, "{word}  {}", verdict.reason)?;
+            self.out.write_all(summary::verdict(&verdict, &self.paint).as_bytes())?;
         }
         self.out.flush()
     }

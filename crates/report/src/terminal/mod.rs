@@ -30,8 +30,8 @@ use activity::waiting_for;
 pub(crate) use activity::{call, doing, shows_whole_input};
 pub(crate) use diagnostic::{distinct, finding};
 pub(crate) use paint::Paint;
-pub(crate) use result::{counts, fault_name, needs_reason};
-pub(crate) use summary::{RunSummary, cost, pass_rates};
+pub(crate) use result::{counts, fault_name, needs_reason, verdict};
+pub(crate) use summary::{RunSummary, cost, pass_rates, verdict as run_verdict};
 
 pub use crate::style::Style;
 pub use diagnostic::{diagnostics, tally};

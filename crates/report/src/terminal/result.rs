@@ -43,12 +43,12 @@ pub(super) fn draw(record: &TrialRecord, names: &Names, paint: &Paint, detail: D
         text.push_str(&format!("    {}\n", folded(reason)));
     }
     text.push_str(&score::head(record, paint));
-    let shown = |finding: &&Finding| {
+    let is_shown = |finding: &&Finding| {
         let noted = finding.status != Status::Met || detail.evidence;
         if detail.quiet { noted } else { noted || !finding.implicit }
     };
-    let width = columns::widest(record.findings.iter().filter(shown).map(|finding| &finding.id)).min(36);
-    for found in record.findings.iter().filter(shown) {
+    let width = columns::widest(record.findings.iter().filter(is_shown).map(|finding| &finding.id)).min(36);
+    for found in record.findings.iter().filter(is_shown) {
         text.push_str(&one(found, width, record, paint, detail));
     }
     text.push_str(&ending(record, paint));

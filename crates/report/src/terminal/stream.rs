@@ -31,7 +31,7 @@ pub(super) struct Stream {
 struct ShownCall {
     call: ToolCall,
     /// `true` if its line was written. For a question, only the question is written, not the call.
-    shown: bool,
+    is_shown: bool,
     depth: usize,
 }
 
@@ -169,9 +169,9 @@ impl Stream {
     fn called(&mut self, at: Timestamp, made: &ToolCall) -> String {
         let depth = self.depth(made.parent.as_ref());
         // A question is shown together with its answer.
-        let shown = made.effect != Effect::Ask;
-        self.calls.insert(made.id.clone(), ShownCall { call: made.clone(), shown, depth });
-        if shown { self.call_line(at, made, depth) } else { String::new() }
+        let is_shown = made.effect != Effect::Ask;
+        self.calls.insert(made.id.clone(), ShownCall { call: made.clone(), is_shown, depth });
+        if is_shown { self.call_line(at, made, depth) } else { String::new() }
     }
 
     fn answered(&mut self, at: Timestamp, result: &ToolResult) -> String {
@@ -179,11 +179,11 @@ impl Stream {
         let symbols = paint.symbols();
         let Some(made) = self.calls.get(&result.id) else { return String::new() };
         let asked = made.call.effect == Effect::Ask;
-        if asked && made.shown && !result.is_error {
+        if asked && made.is_shown && !result.is_error {
             return String::new();
         }
         let (call, depth) = (made.call.clone(), made.depth);
-        let mut text = if made.shown { String::new() } else { self.call_line(at, &call, depth) };
+        let mut text = if made.is_shown { String::new() } else { self.call_line(at, &call, depth) };
         let what = plain::first_line(&result.content, RESULT, symbols.ellipsis);
         let name = paint.folded(&call.name, 60);
         let result_line = if what.is_empty() { name } else { format!("{name}: {what}") };
@@ -206,7 +206,7 @@ impl Stream {
         let made = question.call_id.as_ref().and_then(|id| self.calls.get_mut(id));
         let (name, depth) = match made {
             Some(made) => {
-                made.shown = true;
+                made.is_shown = true;
                 (made.call.name.clone(), made.depth)
             }
             None => ("AskUserQuestion".to_owned(), 0),

@@ -11,10 +11,13 @@ use super::{Paint, arms, decisions, result};
 use crate::decisions::{NOTE, reasons};
 use crate::format::{between, cached, counted, elapsed, model_usage, money, number, percent, range, share};
 use crate::names::Names;
-use crate::totals::{self, RunTotals};
+use crate::totals::{self, RunTotals, Verdict};
 
 /// Maximum number of trials suggested for `show`.
 const HINTS: usize = 3;
+
+/// Number of lines of a summary that are visible at once in a small terminal, with the hints below them.
+const SCREEN: usize = 20;
 
 /// Maximum number of warnings that are listed.
 const WARNINGS: usize = 5;
@@ -87,7 +90,8 @@ impl RunSummary {
         }
     }
 
-    /// Draws the summary. Unless the result of every trial was drawn, it lists the warnings of passed trials.
+    /// Draws the summary, which begins with the verdict. Unless the result of every trial was drawn, it lists the warnings
+    /// of passed trials.
     pub(super) fn draw(&mut self, has_all_results: bool) -> String {
         if has_all_results {
             self.warnings.clear();
@@ -96,7 +100,8 @@ impl RunSummary {
         self.faults.sort_unstable();
         let paint = self.paint;
         let summary = &self.totals.summary();
-        let mut text = format!("\n{}\n", paint.dim(&paint.symbols().rule.repeat(paint.width())));
+        let verdict = self.verdict();
+        let mut text = format!("\n{}\n{verdict}", paint.dim(&paint.symbols().rule.repeat(paint.width())));
         let mut row = |name: &str, value: String| {
             text.push_str(&format!("  {} {value}\n", paint.dim(&format!("{name:<10}"))));
         };
@@ -104,7 +109,7 @@ impl RunSummary {
         let (trials, baseline) = self.totals.counted();
         row("trials", trials + &paint.dim(&baseline));
         for outcome in Outcome::ALL {
-            let count = summary.count(outcome);
+            let count = summary.by_outcome[outcome];
             let always = matches!(outcome, Outcome::Passed | Outcome::Failed);
             if count > 0 {
                 let note = match outcome {
@@ -146,8 +151,16 @@ impl RunSummary {
         let decisions = self.totals.decisions();
         text.push_str(&decided(&decisions, &paint));
         text.push_str(&arms::draw(&self.totals.arms(), &paint));
-        text.push_str(&self.verdict());
-        text
+        let hints = self.hints();
+        // The end of a longer summary is on the screen when its beginning is not.
+        let is_long = text.lines().count() > SCREEN;
+        if is_long || !hints.is_empty() {
+            text.push('\n');
+        }
+        if is_long {
+            text.push_str(&verdict);
+        }
+        text + &hints
     }
 
     fn fault_note(&self) -> String {
@@ -179,15 +192,18 @@ impl RunSummary {
     }
 
     fn verdict(&self) -> String {
+        verdict(&self.totals.verdict(self.signal.as_deref()), &self.paint)
+    }
+
+    /// Returns commands that show the trials that did not pass, and the one that records stale cassettes again.
+    fn hints(&self) -> String {
         let paint = self.paint;
-        let verdict = self.totals.verdict(self.signal.as_deref());
-        let word = paint.as_outcome(verdict.outcome, &paint.bold(verdict.word));
-        let mut text = format!("\n{word}  {}\n", verdict.reason);
+        let mut text = String::new();
         // Failures come first, because they are what the reader is looking for.
         let (failed, others): (Vec<_>, Vec<_>) =
             self.unsuccessful.iter().partition(|(_, outcome, ..)| *outcome == Outcome::Failed);
         for (.., name) in failed.into_iter().chain(others).take(HINTS) {
-            text.push_str(&format!("  {}\n", paint.dim(&format!("trialrun show {}", quoted(name)))));
+            text.push_str(&format!("  {}\n", paint.dim(&format!("trialrun show {}", model::text::shell_word(name)))));
         }
         if self.unsuccessful.len() > HINTS {
             let more = number((self.unsuccessful.len() - HINTS) as u64);
@@ -198,6 +214,15 @@ impl RunSummary {
         }
         text
     }
+}
+
+/// Formats a verdict, folded to the width of prose.
+pub(crate) fn verdict(verdict: &Verdict, paint: &Paint) -> String {
+    let Verdict { word, outcome, reason } = verdict;
+    let folded = arms::folded(&format!("{word}  {reason}"), paint, |_, line| line.to_owned());
+    // The margin of other sentences is wider.
+    let lines: String = folded.lines().map(|line| format!("{}\n", line.get(2..).unwrap_or_default())).collect();
+    lines.replacen(word, &paint.as_outcome(*outcome, &paint.bold(word)), 1)
 }
 
 /// Returns the decisions about cases, followed by notes.
@@ -217,7 +242,7 @@ fn decided(decisions: &[DecisionRecord], paint: &Paint) -> String {
 /// Formats ` (9 of them passed except for undecided assertions)`: the undecided trials in which all decided findings
 /// pass.
 fn undecided_note(summary: &Summary) -> String {
-    match (summary.passed_but_undecided, summary.undecided - summary.not_judged) {
+    match (summary.passed_but_undecided, summary.by_outcome.undecided - summary.not_judged) {
         (0, _) if summary.not_judged == 0 => String::new(),
         (0, 0) => " (not judged)".into(),
         (0, _) => format!(" ({} of them not judged)", summary.not_judged),
@@ -274,7 +299,7 @@ fn sampled(sample: &SampledTrials) -> String {
 
 /// Formats the cost as `at least $0.0492 ($0.0246 without the skill; 3 of 4 trials known)`.
 pub(crate) fn cost(summary: &Summary) -> String {
-    let ran = summary.trials.saturating_sub(summary.skipped + summary.cancelled);
+    let ran = summary.trials.saturating_sub(summary.by_outcome.sum(Outcome::is_excluded));
     let (known, trials) = (summary.trials_with_cost, ran + summary.baseline + summary.all_quarantined());
     let Some(cost) = summary.cost_usd else { return "n/a".into() };
     let is_partial = known < trials;
@@ -318,19 +343,13 @@ fn refresh(arguments: &[String]) -> String {
                 // It records in any case.
                 "--cassette" => drop(options.next()),
                 option if option.starts_with("--cassette=") => {}
-                option => command.push(quoted(option)),
+                option => command.push(model::text::shell_word(option)),
             }
         }
     }
     // Before the others, because these may end with `-- PATH`.
     command.splice(2..2, ["--refresh".to_owned(), "stale".to_owned()]);
     command.join(" ")
-}
-
-/// Quotes a word for a shell if needed.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "_-.:/@#+=,%".contains(c);
-    if word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
 }
 
 #[cfg(test)]

@@ -89,7 +89,7 @@ fn agents() -> Vec<AgentInfo> {
 }
 
 /// Returns the events of a run of `trials` that finish in the order given by `finish`.
-fn describe(trials: &[(TrialId, TrialRecord)], finish: &[usize]) -> Vec<Envelope> {
+fn events_of(trials: &[(TrialId, TrialRecord)], finish: &[usize]) -> Vec<Envelope> {
     let ids = trials.iter().map(|(id, _)| id.clone()).collect();
     let mut story = RunBuilder::new(ids, 4);
     if let Event::RunStarted(info) = &mut story.events[0].event {
@@ -108,7 +108,7 @@ fn describe(trials: &[(TrialId, TrialRecord)], finish: &[usize]) -> Vec<Envelope
 
 pub fn run() -> Vec<Envelope> {
     let trials = trials();
-    describe(&trials, &(0..trials.len()).collect::<Vec<_>>())
+    events_of(&trials, &(0..trials.len()).collect::<Vec<_>>())
 }
 
 /// Returns the summary of the run, without the lines above it.
@@ -132,7 +132,7 @@ fn the_terminal_shows_the_effect_of_the_skill_for_each_agent() {
 fn reports_are_the_same_whatever_order_trials_finish_in() {
     let trials = trials();
     let mut order: Vec<usize> = (0..trials.len()).collect();
-    let planned = describe(&trials, &order);
+    let planned = events_of(&trials, &order);
     // The lines about single trials are removed, because they depend on the order.
     let drawn = |events: &[Envelope]| {
         ["terminal", "json", "markdown"].map(|kind| {
@@ -143,7 +143,7 @@ fn reports_are_the_same_whatever_order_trials_finish_in() {
     let mut chance = Chance::new(7);
     for _ in 0..5 {
         chance.shuffle(&mut order);
-        assert_eq!(drawn(&describe(&trials, &order)), drawn(&planned));
+        assert_eq!(drawn(&events_of(&trials, &order)), drawn(&planned));
     }
 }
 
@@ -188,7 +188,7 @@ fn changed(change: impl Fn(&mut TrialRecord)) -> Vec<(TrialId, TrialRecord)> {
 }
 
 fn in_plan(trials: &[(TrialId, TrialRecord)]) -> Vec<Envelope> {
-    describe(trials, &(0..trials.len()).collect::<Vec<_>>())
+    events_of(trials, &(0..trials.len()).collect::<Vec<_>>())
 }
 
 #[test]
@@ -201,8 +201,8 @@ fn each_skill_of_a_run_has_its_own_effect() {
         }
     }
     let text = reported("terminal", &in_plan(&trials), |options| options.style.width = 80);
-    let messages: Vec<&str> = text.lines().skip_while(|line| !line.starts_with("  suite ")).take(7).collect();
-    expect("arms.suites.txt", &(messages.join("\n") + "\n"));
+    let lines: Vec<&str> = text.lines().skip_while(|line| !line.starts_with("  suite ")).take(7).collect();
+    expect("arms.suites.txt", &(lines.join("\n") + "\n"));
     let page = reported("markdown", &in_plan(&trials), |_| {});
     assert!(page.contains("| `notes` | `opencode` | 100.0% | 75.0% | +25.0 points | 0% |\n"), "{page}");
     let document: Value = serde_json::from_str(&reported("json", &in_plan(&trials), |_| {})).unwrap();
@@ -227,7 +227,7 @@ fn a_failing_baseline_does_not_fail_the_run_and_is_not_explained() {
         record.findings = vec![Finding { status, ..met("a", "file_exists", "") }];
     });
     let text = reported("terminal", &in_plan(&trials), |_| {});
-    assert!(text.ends_with("\nPASS  24 trials passed\n"), "{text}");
+    assert!(text.ends_with("\nPASS  24 trials passed\n"), "a long summary repeats the verdict: {text}");
     assert_eq!(text.matches("... ✗ failed").count(), 0, "{text}");
     let page = reported("markdown", &in_plan(&trials), |_| {});
     assert!(page.starts_with("## PASS: 24 trials passed\n") && !page.contains("Did not pass"), "{page}");
@@ -278,14 +278,14 @@ fn the_json_report_contains_arms_deltas_and_triggering() {
 #[test]
 fn the_cost_reported_by_the_agent_is_taken_from_the_record() {
     let trial = id("a", "fake", 1);
-    let describe = |change: &dyn Fn(&mut TrialRecord)| {
+    let cost = |change: &dyn Fn(&mut TrialRecord)| {
         let mut record = passed(&trial);
         change(&mut record);
         report::trial_json(&record)["cost_usd_cli"].clone()
     };
-    assert_eq!(describe(&|_| {}), 0.0123, "of a record that has the agent's figure only");
-    assert_eq!(describe(&|record| record.cost_usd_cli = Some(0.5)), 0.5);
-    assert_eq!(describe(&|record| record.cost_source = Some("pricing-file".into())), Value::Null);
+    assert_eq!(cost(&|_| {}), 0.0123, "of a record that has the agent's figure only");
+    assert_eq!(cost(&|record| record.cost_usd_cli = Some(0.5)), 0.5);
+    assert_eq!(cost(&|record| record.cost_source = Some("pricing-file".into())), Value::Null);
 }
 
 #[test]
@@ -449,8 +449,8 @@ fn a_renamed_arm_is_compared_if_it_is_the_only_one() {
     };
     let compared = |before: &[TrialFigures], after: &[TrialFigures]| {
         let json = Comparison::of(&[], &[], THRESHOLD).with_arms(before, after, &[]).to_json()["arms"].clone();
-        let describe = |arm: &Value| (arm["arm"].clone(), !arm["before"].is_null(), !arm["after"].is_null());
-        json.as_array().unwrap().iter().map(describe).collect::<Vec<_>>()
+        let sides = |arm: &Value| (arm["arm"].clone(), !arm["before"].is_null(), !arm["after"].is_null());
+        json.as_array().unwrap().iter().map(sides).collect::<Vec<_>>()
     };
     let one = [of("x:haiku+with_skill", Outcome::Passed)];
     let two = [of("x:opus+with_skill", Outcome::Failed), of("x:sonnet+with_skill", Outcome::Passed)];

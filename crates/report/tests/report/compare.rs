@@ -93,9 +93,9 @@ fn a_score_may_fall_by_no_more_than_is_allowed() {
         assert!(!comparison.has_regressed(), "one case is not enough");
         (comparison.cases[0].change, comparison.draw(&plain()))
     };
-    let (fell, messages) = change(Outcome::Failed, (3.0, 4.0), (2.0, 4.0), THRESHOLD);
+    let (fell, drawn) = change(Outcome::Failed, (3.0, 4.0), (2.0, 4.0), THRESHOLD);
     assert_eq!(fell, Change::Regressed);
-    assert!(messages.contains("score 75% -> 50%") || messages.contains("score 75% → 50%"), "{messages}");
+    assert!(drawn.contains("score 75% -> 50%") || drawn.contains("score 75% → 50%"), "{drawn}");
     assert_eq!(change(Outcome::Failed, (3.0, 4.0), (2.0, 4.0), 0.25).0, Change::Same);
     assert_eq!(change(Outcome::Failed, (2.0, 4.0), (3.0, 4.0), 0.05).0, Change::Improved);
     // Scores are compared as shares of their maximum: the case has more points now, but is not worse.

@@ -8,6 +8,16 @@ fn document(events: &[model::Envelope]) -> Value {
 }
 
 #[test]
+fn a_table_names_its_arms_only_if_there_are_several() {
+    let heads = |events: &[model::Envelope]| {
+        let page = reported("markdown", events, |_| {});
+        page.lines().find(|line| line.contains("Cases |")).unwrap().to_owned()
+    };
+    assert!(heads(&one_job().events).starts_with("| Cases | Trials passed |"));
+    assert!(heads(&many_jobs().events).starts_with("| Arm | Cases | Trials passed |"));
+}
+
+#[test]
 fn the_json_report_has_the_documented_fields() {
     let document = document(&one_job().events);
     assert_eq!(document["schema"], "trialrun.report/1");

@@ -153,11 +153,11 @@ pub fn scored() -> TrialRecord {
     zip.critical = true;
     zip.source = Some(excerpt(24, 12, 9, "      zip: { $expect: /^\\d{5}$/, $critical: true }"));
     finding.failures = vec![zip];
-    let mut messages = output(Status::Unmet, 0.6, 50.0, "1 place is not as it should be");
-    messages.id = "expect".into();
-    messages.key = None;
-    messages.source = None;
-    messages.details = vec![
+    let mut whole = output(Status::Unmet, 0.6, 50.0, "1 place is not as it should be");
+    whole.id = "expect".into();
+    whole.key = None;
+    whole.source = None;
+    whole.details = vec![
         detail("messages", 1.0, 0.8, vec![]),
         Detail {
             title: Some("swears".into()),
@@ -172,8 +172,8 @@ pub fn scored() -> TrialRecord {
     ];
     let mut length = failure("messages", "the list has 3 items", json!(2), json!(3));
     length.source = None;
-    messages.failures = vec![length];
-    record.findings = vec![finding, messages];
+    whole.failures = vec![length];
+    record.findings = vec![finding, whole];
     record.outcome = Outcome::Failed;
     record.reason = Some("output: 2 places are not as they should be (and 1 more)".into());
     (record.score, record.max_score, record.pass_score) = (Some(76.0), Some(100.0), Some(80.0));

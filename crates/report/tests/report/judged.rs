@@ -13,7 +13,7 @@ fn lines(events: &[Envelope]) -> Vec<Value> {
 }
 
 /// Returns the event in the last line about a trial with this record.
-fn describe(record: TrialRecord) -> Value {
+fn event_of(record: TrialRecord) -> Value {
     let mut story = RunBuilder::new(Vec::new(), 1);
     story.ends(record);
     lines(&story.events).pop().unwrap()["event"].take()
@@ -21,16 +21,16 @@ fn describe(record: TrialRecord) -> Value {
 
 #[test]
 fn a_judged_trial_is_shown_with_its_differences_and_its_score() {
-    let shown = |change: fn(&mut Style)| {
+    let drawn = |change: fn(&mut Style)| {
         reported("terminal", &file().events, |options| {
             options.style.interactive = true;
             change(&mut options.style);
         })
     };
-    expect("judged.txt", &shown(|_| {}));
-    let ascii = shown(|style| style.unicode = false);
+    expect("judged.txt", &drawn(|_| {}));
+    let ascii = drawn(|style| style.unicode = false);
     assert!(ascii.is_ascii(), "{ascii}");
-    let colored = shown(|style| style.color = true);
+    let colored = drawn(|style| style.color = true);
     expect("judged.color.txt", &colored.replace('\u{1b}', "\\e"));
 }
 
@@ -116,7 +116,7 @@ fn a_trial_without_a_value_is_identified_by_the_user_message() {
 fn the_first_reason_key_of_an_output_is_used_even_if_it_is_null() {
     let reason = |output: Value| {
         let record = TrialRecord { result: Some(json!({ "output": output })), ..scored() };
-        (report::trial_json(&record)["reason"].clone(), describe(record).get("reason").cloned())
+        (report::trial_json(&record)["reason"].clone(), event_of(record).get("reason").cloned())
     };
     assert_eq!(reason(json!({ "reason": "b", "thinking": "a" })), (json!("a"), Some(json!("a"))));
     assert_eq!(reason(json!({ "reason": "b", "reasons": null })), (Value::Null, Some(Value::Null)));
@@ -136,7 +136,7 @@ fn the_events_of_a_fixtures_file_follow_their_source_lines() {
         }
     }
     let derived: Vec<&Value> = all.iter().filter(of_file).map(|line| &line["event"]).collect();
-    let messages: Vec<(&str, u64)> =
+    let kinds: Vec<(&str, u64)> =
         derived.iter().map(|event| (event["type"].as_str().unwrap(), event["i"].as_u64().unwrap())).collect();
     let ends = |kind, i| [("test:start", i), (kind, i)];
     let expected = [
@@ -148,7 +148,7 @@ fn the_events_of_a_fixtures_file_follow_their_source_lines() {
         ends("test:pass", 4),
         ends("test:error", 5),
     ];
-    assert_eq!(messages, [expected.as_flattened(), &[("test:skip", 6)]].concat());
+    assert_eq!(kinds, [expected.as_flattened(), &[("test:skip", 6)]].concat());
     assert_eq!(
         derived[0],
         &json!({ "type": "test:start", "i": 7, "script": "find.ai.yaml", "input": { "name": "Al" } })
@@ -178,20 +178,20 @@ fn a_retried_case_has_one_start_event() {
 fn an_error_event_contains_only_the_error() {
     let names = |event: &Value| event.as_object().unwrap().keys().cloned().collect::<Vec<_>>().join(" ");
     for outcome in [Outcome::Broken, Outcome::Undecided, Outcome::Cancelled] {
-        let error = describe(TrialRecord { outcome, ..nothing() });
+        let error = event_of(TrialRecord { outcome, ..nothing() });
         assert_eq!(names(&error), "type title passed input expected error i duration", "{outcome:?}");
         assert_eq!((&error["passed"], &error["error"]), (&json!(false), &json!("no answer is recorded for it")));
     }
-    let skip = describe(skipped());
+    let skip = event_of(skipped());
     assert_eq!(names(&skip), "type title passed input expected skipped i duration");
     assert_eq!((&skip["passed"], &skip["skipped"], &skip["duration"]), (&json!(false), &json!(true), &json!(0)));
 }
 
 #[test]
 fn an_unmet_assertion_is_not_a_failure_in_a_negated_case() {
-    let event = describe(holds_not());
+    let event = event_of(holds_not());
     assert_eq!((&event["type"], &event["not"], event.get("failures")), (&json!("test:pass"), &json!(true), None));
-    let event = describe(holds());
+    let event = event_of(holds());
     assert_eq!((&event["type"], &event["passed"], &event["not"]), (&json!("test:fail"), &json!(false), &json!(true)));
 }
 
@@ -201,7 +201,7 @@ fn an_unmet_implicit_assertion_fails_a_case_under_its_own_name() {
     record.outcome = Outcome::Failed;
     let budget = crate::run_builder::met("turn_budget", "turn_budget", "13 of 12 turns");
     record.findings.push(model::Finding { implicit: true, status: model::Status::Unmet, ..budget });
-    let event = describe(record);
+    let event = event_of(record);
     assert_eq!(event["failures"], json!([{ "key": "turn_budget", "message": "13 of 12 turns" }]));
     assert_eq!(event.get("scoreDetails"), None, "nothing is scored");
 }

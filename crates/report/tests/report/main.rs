@@ -10,6 +10,7 @@ mod arms;
 mod compare;
 mod documents;
 mod evidence;
+mod first_lines;
 mod fixture;
 mod formats;
 mod fuzz;

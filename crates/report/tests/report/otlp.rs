@@ -124,12 +124,12 @@ fn ids_are_unique_and_every_parent_exists_and_contains_its_children() {
 #[test]
 fn messages_arguments_and_results_are_included_only_on_request() {
     let events = conversation().events;
-    let output = ["I look at it.", "git diff", "two changes", "/commit\\\"", "Committed as two commits."];
+    let texts = ["I look at it.", "git diff", "two changes", "/commit\\\"", "Committed as two commits."];
     let (without, with) = (lines(&events, false), lines(&events, true));
     let text = |lines: &[Value]| Value::from(lines.to_vec()).to_string();
-    for output in output {
-        assert!(!text(&without).contains(output), "{output}");
-        assert!(text(&with).contains(output), "{output}");
+    for content in texts {
+        assert!(!text(&without).contains(content), "{content}");
+        assert!(text(&with).contains(content), "{content}");
     }
     assert_eq!(spans(&without).len(), spans(&with).len());
 }

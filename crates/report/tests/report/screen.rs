@@ -67,7 +67,9 @@ fn trials_of_all_cases_that_broke_for_one_reason_are_shown_once() {
     }
     story.over();
     let text = reported("terminal", &story.events, |_| {});
-    assert_eq!(text.matches("the model provider answered 529 (overloaded) five times").count(), 1, "{text}");
+    let (trials, summary) = text.split_once('─').unwrap();
+    assert_eq!(trials.matches("the model provider answered 529 (overloaded) five times").count(), 1, "{text}");
+    assert!(summary.contains("(broken: the model provider answered 529 (overloaded)\n  five times)\n"), "{text}");
     assert!(text.contains("\n    2 more trials broke for the same reason: commit::b, commit::c\n"), "{text}");
     assert_eq!(text.matches("nobody listens").count(), 1, "{text}");
 }
@@ -146,8 +148,8 @@ fn replies_of_code_scenarios_are_shown_from_the_first_message() {
     for prompts in [&[][..], &["written"]] {
         let mut story = RunBuilder::new(vec![trial.clone()], 1);
         story.after(5).starts(&trial, prompts);
-        let output = prompts.iter().map(|text| (*text).to_owned()).chain(["made up".into(), "the rest".into()]);
-        for (index, text) in output.enumerate() {
+        let texts = prompts.iter().map(|text| (*text).to_owned()).chain(["made up".into(), "the rest".into()]);
+        for (index, text) in texts.enumerate() {
             story.step(Step::UserMessage { index: index + 1, of: (index + 1).max(prompts.len()), text });
         }
         story.ends(passed(&trial)).over();
@@ -183,7 +185,7 @@ fn an_interrupted_run_is_incomplete() {
     events.truncate(cut + 1);
     let text = reported("terminal", &events, |_| {});
     assert!(text.contains("trials     1 of 4 planned"), "{text}");
-    assert!(text.ends_with("INCOMPLETE  3 trials not finished\n"), "{text}");
+    assert!(text.contains("─\nINCOMPLETE  3 planned trials not finished, 1 passed, none failed\n"), "{text}");
 }
 
 #[test]
@@ -195,12 +197,13 @@ fn output_fits_a_narrow_terminal() {
 }
 
 #[test]
-fn a_run_in_which_all_trials_pass_ends_with_pass() {
+fn the_summary_of_a_run_in_which_all_trials_pass_begins_with_pass() {
     let trial = id("a", "fake", 1);
     let mut story = RunBuilder::new(vec![trial.clone()], 1);
     story.after(5).starts(&trial, &["hi"]).ends(passed(&trial)).over();
     let text = reported("terminal", &story.events, |_| {});
-    assert!(text.ends_with("PASS  1 trial passed\n"), "{text}");
+    assert!(text.contains("─\nPASS  1 trial passed\n  trials     1\n"), "{text}");
+    assert_eq!(text.matches("PASS").count(), 1, "{text}");
 }
 
 #[test]

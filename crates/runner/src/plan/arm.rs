@@ -18,8 +18,8 @@ impl Planner<'_> {
             .models
             .iter()
             .rev()
-            .find(|(of, _)| {
-                of.as_deref().is_none_or(|of| of == agent.name() || agent.description().aliases.contains(&of))
+            .find(|(name, _)| {
+                name.as_deref().is_none_or(|name| name == agent.name() || agent.description().aliases.contains(&name))
             })
             .map(|(_, model)| model.clone());
         let is_given = given.is_some();
@@ -30,7 +30,8 @@ impl Planner<'_> {
         });
         // If no agent is set anywhere, the model is for the default agent, even if that cannot use it.
         let is_default = settings.arms.agents.is_empty() && case.runner.agent.is_none();
-        let of_project = settings.defaults.model.clone().filter(|model| match &settings.defaults.agent {
+        let of_project = settings.defaults.model.clone().filter(|_| !agent.description().is_free());
+        let of_project = of_project.filter(|model| match &settings.defaults.agent {
             Some(owner) => is_for(model, owner, written),
             None => is_default || settings.refused(agent, model).is_none(),
         });

@@ -30,7 +30,7 @@ fn check_reports_every_problem_at_once_with_its_line() {
     let found = project.run(&["check", "wrong.yaml", "tool.yaml", "--format", "json"]).exits(2).json();
     assert_eq!(found["valid"], false);
     let problems = found["problems"].as_array().unwrap();
-    let describe = |line: u64, severity: &str, words: &[&str]| {
+    let reports = |line: u64, severity: &str, words: &[&str]| {
         let is = |problem: &Value| {
             let text = problem.to_string();
             problem["source"]["line"] == line
@@ -39,14 +39,14 @@ fn check_reports_every_problem_at_once_with_its_line() {
         };
         assert!(problems.iter().any(is), "line {line}, {words:?}: {problems:#?}");
     };
-    describe(2, "error", &["unknown key `descripton`", "did you mean `description`?"]);
-    describe(4, "error", &["unknown agent `clade-code`", "did you mean `claude-code`?"]);
-    describe(7, "error", &["../outside"]);
-    describe(8, "error", &["nowhere.txt"]);
-    describe(10, "error", &["regular expression"]);
-    describe(11, "error", &["`a`"]);
-    describe(12, "error", &["tool_caled", "did you mean `tool_called`?"]);
-    describe(6, "error", &["Basch", "did you mean `Bash`?"]);
+    reports(2, "error", &["unknown key `descripton`", "did you mean `description`?"]);
+    reports(4, "error", &["unknown agent `clade-code`", "did you mean `claude-code`?"]);
+    reports(7, "error", &["../outside"]);
+    reports(8, "error", &["nowhere.txt"]);
+    reports(10, "error", &["regular expression"]);
+    reports(11, "error", &["`a`"]);
+    reports(12, "error", &["tool_caled", "did you mean `tool_called`?"]);
+    reports(6, "error", &["Basch", "did you mean `Bash`?"]);
     assert_eq!((found["errors"].as_u64(), found["warnings"].as_u64()), (Some(8), Some(0)), "{problems:#?}");
 
     let text = project.run(&["check", "wrong.yaml", "tool.yaml"]).exits(2);
@@ -138,33 +138,25 @@ fn a_problem_has_a_location_and_a_suggestion() {
     let case = "scenario: a\nsystem_prompt: x\nassertions:\n  - { id: a, type: output_contains, pattern: x }\n";
     project.write("a.yaml", case).write("b.yaml", &format!("{case}agent: chat\nmodel: scripted:nowhere.yaml\n"));
     // An unknown agent is not parsed as part of the model's name.
-    let messages = project.run(&["check", "a.yaml", "--agent", "fake", "--model", "codx=gpt"]).exits(2);
-    assert!(messages.err.contains("unknown agent `codx` in `--model codx=gpt`"), "{}", messages.err);
-    assert!(messages.err.contains("did you mean `codex`?"), "{}", messages.err);
+    let ran = project.run(&["check", "a.yaml", "--agent", "fake", "--model", "codx=gpt"]).exits(2);
+    assert!(ran.err.contains("unknown agent `codx` in `--model codx=gpt`"), "{}", ran.err);
+    assert!(ran.err.contains("did you mean `codex`?"), "{}", ran.err);
     project.run(&["check", "a.yaml", "--agent", "fake", "--model", "fake=gpt"]).exits(0);
     // The missing script is the only problem.
-    let messages = project.run(&["check", "b.yaml"]).exits(2);
-    assert!(
-        messages.err.contains("cannot read the script `nowhere.yaml`") && messages.err.contains("b.yaml:6:8"),
-        "{}",
-        messages.err
-    );
-    assert!(!messages.err.contains("needs a model"), "{}", messages.err);
+    let ran = project.run(&["check", "b.yaml"]).exits(2);
+    assert!(ran.err.contains("cannot read the script `nowhere.yaml`") && ran.err.contains("b.yaml:6:8"), "{}", ran.err);
+    assert!(!ran.err.contains("needs a model"), "{}", ran.err);
     // A tab is reported on its own line, and an empty file at its beginning.
     project.write("tab.yaml", "scenario: a\nfixtures:\n  git_init: true\n\tenv: {}\n").write("empty.yaml", "");
-    let messages = project.run(&["check", "tab.yaml", "empty.yaml"]).exits(2);
-    assert!(
-        messages.err.contains("a tab in the indentation") && messages.err.contains("tab.yaml:4:1"),
-        "{}",
-        messages.err
-    );
-    assert!(messages.err.contains("--> empty.yaml:1:1"), "{}", messages.err);
+    let ran = project.run(&["check", "tab.yaml", "empty.yaml"]).exits(2);
+    assert!(ran.err.contains("a tab in the indentation") && ran.err.contains("tab.yaml:4:1"), "{}", ran.err);
+    assert!(ran.err.contains("--> empty.yaml:1:1"), "{}", ran.err);
     // A problem with the project's judge is reported at its location.
     project.write("trialrun.yaml", "judge: gpt-4\n");
     project.write("c.yaml", "name: c\nagent: fake\nturns: [hi]\nassertions: [{ llm_judge: is polite }]\n");
-    let messages = project.run(&["check", "c.yaml"]).exits(2);
-    assert!(messages.err.contains("--> trialrun.yaml:1:8"), "{}", messages.err);
-    assert!(messages.err.contains("a judge is `PROVIDER:MODEL`, such as `openai:gpt-4`"), "{}", messages.err);
+    let ran = project.run(&["check", "c.yaml"]).exits(2);
+    assert!(ran.err.contains("--> trialrun.yaml:1:8"), "{}", ran.err);
+    assert!(ran.err.contains("a judge is `PROVIDER:MODEL`, such as `openai:gpt-4`"), "{}", ran.err);
 }
 
 #[test]
@@ -177,15 +169,15 @@ fn a_case_that_asserts_nothing_is_undecided_in_every_format() {
         .write("d.test.ts", "import { scenario } from 'trialrun';\nexport default scenario('d', () => {});\n");
     for file in ["a.yaml", "b.yaml", "c.fixture.yaml", "d.test.ts"] {
         let ran = project.run(&["run", file, "--agent", "fake"]).exits(3);
-        assert!(ran.out.contains("1 trial undecided") && ran.out.contains("has no assertions"), "{}", ran.output());
+        assert!(
+            ran.out.contains("1 of 1 trial has no result (undecided: ") && ran.out.contains("has no assertions"),
+            "{}",
+            ran.output()
+        );
     }
     project.write("e.fixture.yaml", "- { title: a, input: hello, ouput: x }\n");
-    let messages = project.run(&["run", "e.fixture.yaml", "--agent", "fake"]).exits(2);
-    assert!(
-        messages.err.contains("e.fixture.yaml:1:29") && messages.err.contains("did you mean `output`?"),
-        "{}",
-        messages.err
-    );
+    let ran = project.run(&["run", "e.fixture.yaml", "--agent", "fake"]).exits(2);
+    assert!(ran.err.contains("e.fixture.yaml:1:29") && ran.err.contains("did you mean `output`?"), "{}", ran.err);
     project.write("f.fixture.yaml", "agent: fake\n---\n");
     project.run(&["run", "f.fixture.yaml"]).exits(4);
 }

@@ -92,7 +92,7 @@ fn github_actions_gets_annotations_and_a_summary() {
         ran.err
     );
     let text = project.read("summary.md");
-    assert!(text.starts_with("before\n## FAIL: 1 of 3 trials failed\n"), "{text}");
+    assert!(text.starts_with("before\n## FAIL: 1 of 3 trials failed, 2 passed\n"), "{text}");
     // If it is requested, it is a report like any other, and is written once.
     let ran = project.run(&["run", "--report", "github"]).exits(1);
     assert!(ran.out.starts_with("::error ") && !ran.err.contains("::error"), "{}", ran.output());

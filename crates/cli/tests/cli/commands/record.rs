@@ -55,7 +55,7 @@ fn a_trial_is_shown_by_case_by_id_and_by_run() {
     project.run(&["run", "--case", "first"]).exits(0);
     for named in ["second", "greet::second", "greet::second@fake#1", "old/greet::second@fake#1", "greet::sec"] {
         let ran = project.run(&["show", named]).exits(0);
-        assert!(ran.out.starts_with("greet::second@fake#1\n"), "{named}: {}", ran.out);
+        assert!(ran.out.starts_with("greet::second@fake#1  ✗ failed\n"), "{named}: {}", ran.out);
     }
     let ran = project.run(&["trace", "second"]).exits(0);
     for part in ["conversation", "goodbye", "findings", "✗ says-hello", "skill           greet 2.0.0", "sha256 "] {
@@ -79,7 +79,7 @@ fn a_run_is_shown_as_a_list_of_its_trials() {
     assert!(lines[1].starts_with("  failed     trialrun show '"), "{old}");
     assert!(lines[2].starts_with("  passed     trialrun show '"), "{old}");
     let named = lines[1].split('\'').nth(1).unwrap();
-    assert!(project.run(&["show", named]).exits(0).out.starts_with("greet::second@fake#1\n"));
+    assert!(project.run(&["show", named]).exits(0).out.starts_with("greet::second@fake#1  ✗ failed\n"));
     let latest = project.run(&["show", "latest"]).exits(0).out;
     assert!(latest.contains(": 1 finished trial\n  passed"), "{latest}");
     let id = latest.split_whitespace().nth(1).unwrap();
@@ -107,7 +107,7 @@ fn history_is_newest_first_and_filtered() {
     assert!(ran.err.contains("no trial of a suite `second`") && ran.err.contains("`--case second`"), "{}", ran.err);
     let ran = project.run(&["history", "--cases"]).exits(0);
     assert!(ran.out.contains("(nightly)") && ran.out.contains("✗") && ran.out.contains("greet::second"), "{}", ran.out);
-    // Fields that programs written for the original read.
+    // Fields that programs written for agent-skill-eval read.
     let row = &project.run(&["history", "--cases", "--json", "--last", "1"]).json()[0];
     assert_eq!(
         (&row["skill"], &row["scenario"], &row["overallPass"]),
@@ -121,8 +121,8 @@ fn history_lists_runs() {
     project.run(&["run", "--label", "nightly"]).exits(1);
     project.run(&["run", "--case", "first", "--label", "nightly", "--agent", "fake"]).exits(0);
     let rows = project.run(&["history", "--json"]).exits(0).json();
-    let describe = |row: &Value| (row["label"].clone(), row["state"].clone(), row["summary"]["passed"].clone());
-    assert_eq!(describe(&rows[0]), (json!("nightly"), json!("finished"), json!(1)));
+    let summary = |row: &Value| (row["label"].clone(), row["state"].clone(), row["summary"]["passed"].clone());
+    assert_eq!(summary(&rows[0]), (json!("nightly"), json!("finished"), json!(1)));
     assert_eq!((&rows[1]["summary"]["failed"], &rows[1]["agents"][0]["name"]), (&json!(1), &json!("fake")));
     assert_eq!(project.run(&["history", "--last", "1", "--json"]).exits(0).json(), json!([rows[0]]));
     let listed = project.run(&["history"]).exits(0).out;
@@ -348,13 +348,14 @@ fn two_runs_are_compared_and_a_regression_is_a_failure() {
     assert!(ran.out.contains("test files changed, so the difference may come from the tests"), "{}", ran.out);
     assert!(at("test files changed") < at("in both"), "{}", ran.out);
     assert_eq!(project.run(&["diff", "--before", "before", "--after", "after"]).exits(0).out, ran.out);
-    let messages = project.run(&["compare", "previous", "latest", "--any", "--json"]).exits(1).json();
-    let changes: Vec<&Value> = messages["cases"].as_array().unwrap().iter().map(|case| &case["change"]).collect();
+    let comparison = project.run(&["compare", "previous", "latest", "--any", "--json"]).exits(1).json();
+    let changes: Vec<&Value> = comparison["cases"].as_array().unwrap().iter().map(|case| &case["change"]).collect();
     assert_eq!(changes, ["regressed", "fixed", "same"]);
-    let evidence = &messages["cases"][0]["evidence"];
+    let evidence = &comparison["cases"][0]["evidence"];
     assert_eq!((&evidence["before"]["outcome"], &evidence["after"]["outcome"]), (&json!("passed"), &json!("failed")));
-    assert_eq!(evidence["flips"][0]["after"]["status"], "unmet", "{messages:#}");
-    let files: Vec<&Value> = messages["test_files"].as_array().unwrap().iter().map(|change| &change["file"]).collect();
+    assert_eq!(evidence["flips"][0]["after"]["status"], "unmet", "{comparison:#}");
+    let files: Vec<&Value> =
+        comparison["test_files"].as_array().unwrap().iter().map(|change| &change["file"]).collect();
     assert_eq!(files, ["skills/greet/tests/a.yaml", "skills/greet/tests/b.yaml"]);
     project.run(&["compare", "before", "before", "--any"]).exits(0);
     let within = |share: &str| project.run(&["compare", "before", "before", "--no-worse-than", share]);
@@ -389,8 +390,8 @@ fn two_runs_are_compared_and_a_regression_is_a_failure() {
     let lines = ["100%", "0%"].map(|rate| trend.out.lines().position(|line| line.contains(&format!(" {rate} "))));
     assert!(lines[0] < lines[1] && !trend.out.contains("second"), "oldest first: {}", trend.out);
     assert!(!trend.out.contains("flaky"), "the test file changed: {}", trend.out);
-    let messages = project.run(&["trend", "--json"]).exits(0).json();
-    let labels: Vec<&Value> = messages["runs"].as_array().unwrap().iter().map(|run| &run["label"]).collect();
+    let trend = project.run(&["trend", "--json"]).exits(0).json();
+    let labels: Vec<&Value> = trend["runs"].as_array().unwrap().iter().map(|run| &run["label"]).collect();
     assert_eq!(labels, ["before", "after"]);
     let near = project.run(&["trend", "--case", "frist"]).exits(2);
     assert!(near.err.contains("did you mean `first`?"), "{}", near.err);
@@ -410,21 +411,21 @@ fn the_allowed_score_drop_is_set_on_the_command_line_or_in_the_project() {
     project.run(&["run", "s.yaml"]).exits(1);
     project.write("s.yaml", &scored("alpha"));
     project.run(&["run", "s.yaml"]).exits(1);
-    let messages = project.run(&["compare", "--any", "--json"]).exits(1).json();
+    let comparison = project.run(&["compare", "--any", "--json"]).exits(1).json();
     assert_eq!(
-        (&messages["threshold"], &messages["cases"][0]["change"]),
+        (&comparison["threshold"], &comparison["cases"][0]["change"]),
         (&json!(0.05), &json!("regressed")),
-        "{messages:#}"
+        "{comparison:#}"
     );
     let ran = project.run(&["compare"]).exits(0);
     assert!(ran.out.contains("score 75% → 50%"), "{}", ran.out);
     project.run(&["compare", "--any", "--threshold", "0.5"]).exits(0);
     project.write("trialrun.yaml", "defaults: { agent: fake, jobs: 1 }\ndiff: { regressionThreshold: 0.4 }\n");
-    let messages = project.run(&["compare", "--any", "--json"]).exits(0).json();
+    let comparison = project.run(&["compare", "--any", "--json"]).exits(0).json();
     assert_eq!(
-        (&messages["threshold"], &messages["cases"][0]["change"]),
+        (&comparison["threshold"], &comparison["cases"][0]["change"]),
         (&json!(0.4), &json!("same")),
-        "{messages:#}"
+        "{comparison:#}"
     );
     project.run(&["compare", "--any", "--threshold", "0.2"]).exits(1);
     assert!(project.run(&["compare", "--threshold", "5"]).exits(2).err.contains("from 0 to 1"));
@@ -472,9 +473,9 @@ fn a_case_is_shown_by_its_failed_trial_and_several_cases_are_listed() {
     assert!(shown.contains("greet::second@fake#1"), "{shown}");
     assert!(shown.contains("other trials of this case\n  failed     greet::second@fake#2"), "{shown}");
     assert!(!project.run(&["show", "greet::second@fake#2"]).exits(0).out.contains("other trials"));
-    let messages = project.run(&["show", "thi"]).exits(2).err;
-    assert!(messages.starts_with("error: `thi` matches 4 trials of several cases\n"), "{messages}");
-    let first = messages.lines().nth(1).unwrap();
-    assert!(first.contains("failed  greet::third time@fake#1"), "{messages}");
-    assert!(messages.contains("passed  greet::third@fake#2"), "{messages}");
+    let error = project.run(&["show", "thi"]).exits(2).err;
+    assert!(error.starts_with("error: `thi` matches 4 trials of several cases\n"), "{error}");
+    let first = error.lines().nth(1).unwrap();
+    assert!(first.contains("failed  greet::third time@fake#1"), "{error}");
+    assert!(error.contains("passed  greet::third@fake#2"), "{error}");
 }

@@ -95,7 +95,7 @@ fn around(text: &str, at: usize) -> String {
 /// Returns up to `most` characters from `start`, on one line.
 fn cut(text: &str, start: usize, most: usize) -> String {
     let mut rest = text.chars().skip(start);
-    let shown: String = rest.by_ref().take(most).map(|shown| if shown.is_control() { ' ' } else { shown }).collect();
+    let shown: String = rest.by_ref().take(most).map(|c| if c.is_control() { ' ' } else { c }).collect();
     let (before, after) = (if start > 0 { "…" } else { "" }, if rest.next().is_some() { "…" } else { "" });
     format!("{before}{shown}{after}")
 }

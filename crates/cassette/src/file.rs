@@ -58,6 +58,9 @@ pub enum CassetteError {
     /// It would contain a secret.
     #[error("{0} contains a secret")]
     Secret(String),
+    /// The traffic cannot be recorded, for the given reason.
+    #[error("{0}")]
+    Unrecordable(String),
 }
 
 /// A line of the file.

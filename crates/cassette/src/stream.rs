@@ -86,9 +86,9 @@ fn events_named(mut events: Vec<Chunk>, values: &Values) -> Vec<Chunk> {
 fn places(data: &[Option<Value>]) -> HashMap<String, Vec<Leaf>> {
     let mut texts: HashMap<String, Vec<Leaf>> = HashMap::new();
     for (number, event) in data.iter().enumerate().filter_map(|(number, event)| Some((number, event.as_ref()?))) {
-        let place: Vec<String> = PLACES.iter().map(|field| event[*field].to_string()).collect();
+        let part: Vec<String> = PLACES.iter().map(|field| event[*field].to_string()).collect();
         leaves(event, "", &mut |pointer| {
-            let key = format!("{}{pointer}", place.join(" "));
+            let key = format!("{}{pointer}", part.join(" "));
             texts.entry(key).or_default().push((number, pointer.to_owned()));
         });
     }

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::difference::{first_difference, similarity};
 use crate::exchange::{Answer, Exchange, Recording, RecordingInfo, Sender};
+use crate::file::CassetteError;
 use crate::normalization::Normalizer;
 use crate::stream;
 use crate::values::Values;
@@ -211,11 +212,11 @@ impl Tape {
     /// Takes the new recording, or `None` if nothing new was recorded.
     ///
     /// # Errors
-    /// Returns the reason if the traffic cannot be recorded.
-    pub fn recorded(&self) -> Result<Option<Recording>, String> {
+    /// Returns [`CassetteError::Unrecordable`] if the traffic cannot be recorded.
+    pub fn recorded(&self) -> Result<Option<Recording>, CassetteError> {
         let mut state = self.lock();
         if let Some(reason) = &state.refused {
-            return Err(reason.clone());
+            return Err(CassetteError::Unrecordable(reason.clone()));
         }
         if !self.records() || state.live == 0 {
             return Ok(None);

@@ -12,8 +12,8 @@ static NAMES: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"⟦([a-z]+
 static HEX: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"\b[0-9a-f]{7,64}\b").ok());
 
 /// Returns the name of a value, as it is written in texts.
-pub(crate) fn name(of: &str) -> String {
-    format!("⟦{of}⟧")
+pub(crate) fn name(value: &str) -> String {
+    format!("⟦{value}⟧")
 }
 
 /// Values that were replaced in one request.

@@ -18,6 +18,26 @@ pub struct Isolation {
     pub layers: Vec<IsolationLayer>,
 }
 
+/// A guarantee that is required and does not hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MissingGuarantee {
+    /// What requires it, such as `the case`.
+    pub by: String,
+    /// Name of the guarantee, one of [`GUARANTEES`].
+    pub name: String,
+    /// Description of the isolation.
+    pub isolation: String,
+}
+
+impl std::error::Error for MissingGuarantee {}
+
+impl std::fmt::Display for MissingGuarantee {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { by, name, isolation } = self;
+        write!(f, "{by} requires `{name}` isolation, which this run does not have ({isolation})")
+    }
+}
+
 /// One layer of the isolation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IsolationLayer {
@@ -50,13 +70,11 @@ impl Isolation {
     /// Checks that every guarantee in `required` holds; `by` requires them.
     ///
     /// # Errors
-    /// Returns the message if one does not hold.
-    pub fn check(&self, by: &str, required: &[String]) -> Result<(), String> {
+    /// Returns the first that does not hold.
+    pub fn check(&self, by: &str, required: &[String]) -> Result<(), MissingGuarantee> {
         match required.iter().find(|name| !self.holds(name)) {
             None => Ok(()),
-            Some(missing) => {
-                Err(format!("{by} requires `{missing}` isolation, which this run does not have ({})", self.summary()))
-            }
+            Some(name) => Err(MissingGuarantee { by: by.to_owned(), name: name.clone(), isolation: self.summary() }),
         }
     }
 

@@ -110,7 +110,7 @@ pub use forge::{Forge, ForgeKind, is_folder};
 pub use frontmatter::Frontmatter;
 pub use gate::{Gate, GateResult};
 pub use integrity::{IntegrityKind, IntegritySign};
-pub use isolation::{GUARANTEES, Isolation, IsolationLayer};
+pub use isolation::{GUARANTEES, Isolation, IsolationLayer, MissingGuarantee};
 pub use judge_cache::JudgeCache;
 pub use judge_sample::JudgeSample;
 pub use lease::{Lease, Owner};

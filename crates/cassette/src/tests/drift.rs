@@ -66,7 +66,7 @@ impl Trial {
     /// Returns the second request, which contains a tool result.
     fn second(self) -> Value {
         let mut request = self.first();
-        let output = format!(
+        let result = format!(
             "[main {}] message\n 1 file changed\ncommit {}\nDate: {} 05:10:13 {} +0000\ntook 0.{}s\nChunk ID: {}",
             self.short,
             self.id,
@@ -81,7 +81,7 @@ impl Trial {
             json!({"role": "assistant", "content": [{"type": "tool_use", "id": "t1", "name": "Bash", "input": input}]}),
         );
         messages.push(
-            json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": output}]}),
+            json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": result}]}),
         );
         request
     }
@@ -233,7 +233,7 @@ fn a_trial_without_a_recording_is_stale() {
 fn automatic_recording_asks_the_model_from_the_first_difference_on() {
     let tape = Tape::new(CassetteMode::Auto, "c", Some(recording().into()), SECOND.normalizer());
     assert!(matches!(ask(&tape, Sender::Agent, &SECOND.first()), Found::Recorded(_)));
-    assert_eq!(tape.recorded(), Ok(None), "nothing is new");
+    assert!(matches!(tape.recorded(), Ok(None)), "nothing is new");
     let mut changed = SECOND.second();
     changed["messages"][2]["content"][0]["content"] = json!("nothing to commit");
     record(&tape, Sender::Agent, &changed, Answer::whole(200, "", "Nothing to do."));

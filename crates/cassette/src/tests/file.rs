@@ -87,7 +87,7 @@ fn any_bytes_are_a_cassette_or_an_error() {
 /// Returns dummy secrets in many formats.
 fn secrets() -> Vec<String> {
     let digits = |at: usize, length: usize| -> String {
-        (0..length).map(|place| char::from(b"aB3dE5gH7jK9mN1pQ2"[(at * 7 + place * 5 + place / 3) % 18])).collect()
+        (0..length).map(|index| char::from(b"aB3dE5gH7jK9mN1pQ2"[(at * 7 + index * 5 + index / 3) % 18])).collect()
     };
     let shapes = (0..250).map(|at| match at % 5 {
         0 => format!("sk-ant-api03-{}", digits(at, 40)),

@@ -43,7 +43,7 @@ impl Attempt<'_> {
         let is_closed = self.planned.case.network.is_some() && !policy.is_open();
         let network = is_closed.then(|| "network".to_owned());
         let required: Vec<String> = self.planned.case.required_isolation.iter().cloned().chain(network).collect();
-        isolation.check("the case", &required).map_err(never)?;
+        isolation.check("the case", &required).map_err(|missing| never(missing.to_string()))?;
         let has_model = self.planned.agent.description().wire.is_some();
         if policy == NetworkPolicy::None && isolation.holds("network") && has_model {
             let reason =

@@ -10,8 +10,9 @@ use report::counted;
 use report::telemetry::TRACEPARENT;
 use runner::{Earlier, Plan, TrialResult};
 use serde_json::Value;
+use session::dependencies::SHARED;
 use session::overrides::{OutputArgs, ReportArgs, SelectionArgs};
-use session::{LockError, Planned, RunLock, Session, Started, hash_of, Resumed, is_active};
+use session::{LockError, Planned, Resumed, RunLock, Session, Started, hash_of, invocation, is_active};
 use store::{RunFilter, Store};
 
 use crate::command::run::{Origin, run_planned};
@@ -195,16 +196,23 @@ fn refuse_two_versions(
     finished: &HashSet<Arc<str>>,
     run: &RunRow,
 ) -> Result<(), CliError> {
-    let Some(invocation) = &then.invocation else { return Ok(()) };
+    let Some(recorded) = &then.invocation else { return Ok(()) };
     let written = planned.plan.trials.iter().map(|trial| &trial.case.source.file);
     let begun: BTreeSet<&str> = written.filter(|file| finished.contains(*file)).map(|file| &**file).collect();
-    let depends_on = begun.iter().filter_map(|file| invocation.dependencies.get(*file)).flatten();
+    let depends_on = begun.iter().filter_map(|file| recorded.dependencies.get(*file)).flatten();
     let begun: BTreeSet<&str> = depends_on.map(String::as_str).chain(begun.iter().copied()).collect();
     let is_changed = |file: &&str| {
-        let hash = invocation.suites.get(*file);
+        let hash = recorded.suites.get(*file);
         hash.is_some_and(|hash| hash_of(&session.cwd.join(file)).as_ref() != Some(hash))
     };
-    let changed: Vec<&str> = begun.into_iter().filter(is_changed).take(NAMES).collect();
+    // A nearer file with shared blocks replaces those of the same names.
+    let now = invocation(Vec::new(), &planned.plan, session).map(|now| now.dependencies).unwrap_or_default();
+    let of_begun = now.iter().filter(|(file, _)| begun.contains(file.as_str())).flat_map(|(_, names)| names);
+    let is_added = |file: &&str| {
+        Path::new(file).file_name().is_some_and(|name| name == SHARED) && !recorded.suites.contains_key(*file)
+    };
+    let added: BTreeSet<&str> = of_begun.map(String::as_str).filter(is_added).collect();
+    let changed: Vec<&str> = begun.into_iter().filter(is_changed).chain(added).take(NAMES).collect();
     if changed.is_empty() {
         return Ok(());
     }

@@ -85,7 +85,7 @@ fn a_run_killed_at_any_moment_can_be_completed_with_the_same_result() {
     let mut dice = Dice(0x5eed);
     for round in 0..4 {
         let project = project(20);
-        let mut messages = finished(&killed_after(project.start(&RUN), dice.below(40)));
+        let mut trials = finished(&killed_after(project.start(&RUN), dice.below(40)));
         // If a run is killed so early that nothing is recorded, there is nothing to resume.
         while let Some(row) = project.run(&["history", "--json"]).json().get(0)
             && row["state"] != "finished"
@@ -93,14 +93,14 @@ fn a_run_killed_at_any_moment_can_be_completed_with_the_same_result() {
             assert_eq!(row["state"], "interrupted", "{row}");
             let lines = killed_after(
                 project.start(&["run", "--resume", "--report", "jsonl"]),
-                messages.len() + 1 + dice.below(20),
+                trials.len() + 1 + dice.below(20),
             );
             let again = finished(&lines);
             assert_eq!(again.iter().collect::<BTreeSet<_>>().len(), again.len(), "round {round}: a trial ran twice");
-            assert!(messages.iter().all(|trial| again.contains(trial)), "round {round}: a trial is lost");
-            messages = again;
+            assert!(trials.iter().all(|trial| again.contains(trial)), "round {round}: a trial is lost");
+            trials = again;
         }
-        if !messages.is_empty() {
+        if !trials.is_empty() {
             assert_eq!(report(&project), report(&undisturbed), "round {round}");
             project.run(&["verify"]).exits(0);
             let rows = project.run(&["history", "--cases", "--last", "1000", "--json"]).exits(0).json();
@@ -118,17 +118,17 @@ fn waiting() -> Project {
         "agent.sh",
         "while read -r line; do echo here >&2; [ -e \"$GO\" ] || exec sleep 1000; echo '{\"text\":\"ok\"}'; done\n",
     );
-    let output = "assertions: [{id: said, type: output_contains, pattern: '[a-z]'}]";
+    let assertions = "assertions: [{id: said, type: output_contains, pattern: '[a-z]'}]";
     project.write(
         "first.yaml",
-        &format!("scenario: first\nagent: fake\nsystem_prompt: x\nuser_prompt: hello\n{output}\n"),
+        &format!("scenario: first\nagent: fake\nsystem_prompt: x\nuser_prompt: hello\n{assertions}\n"),
     );
     let go = project.dir().join("go");
     project.write(
         "waits.yaml",
         &format!(
             "scenario: waits\nagent: 'subprocess:sh agent.sh'\nsystem_prompt: x\nuser_prompt: go\n\
-             fixtures: {{ env: {{ GO: {} }} }}\n{output}\n",
+             fixtures: {{ env: {{ GO: {} }} }}\n{assertions}\n",
             go.display()
         ),
     );
@@ -195,7 +195,10 @@ fn a_test_that_has_changed_after_some_of_its_trials_is_not_continued() {
     project.write("go", "").write("rows.csv", &rows.replace("second,go", "second,stop"));
     let refused = project.run(&["run", "--resume"]).exits(2).err;
     assert!(refused.contains("rows.csv changed after some of its trials"), "{refused}");
-    project.write("rows.csv", &rows);
+    project.write("rows.csv", &rows).write("_fixtures.yaml", "shared: {git_init: true}\n");
+    let refused = project.run(&["run", "--resume"]).exits(2).err;
+    assert!(refused.contains("_fixtures.yaml changed after some of its trials"), "{refused}");
+    std::fs::remove_file(project.dir().join("_fixtures.yaml")).unwrap();
     project.run(&["run", "--resume"]).exits(0);
     project.write("rows.csv", &rows.replace("second,go", "second,stop"));
     project.run(&["run", "rows.yaml"]).exits(0);

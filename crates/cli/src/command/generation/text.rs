@@ -90,6 +90,10 @@ pub(super) fn summary(
         false => format!("\n{} of {} written\n", generated.admitted.len(), counted(wanted, "test")),
     };
     text.push_str(&by_category(generated));
+    if generated.planned < wanted {
+        let planned = counted(generated.planned, "test");
+        text.push_str(&format!("  the model planned only {planned}; run the command again for the others\n"));
+    }
     let failing = generated.admitted.iter().filter(|test| test.outcomes.contains(&Outcome::Failed)).count();
     if failing > 0 {
         let verb = if failing == 1 { "fails" } else { "fail" };

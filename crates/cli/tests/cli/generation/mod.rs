@@ -147,7 +147,8 @@ fn weak_duplicate_and_dangerous_proposals_are_never_written() {
     ];
     let shop = Shop::open();
     let project = project(&shop, proposals(&tests));
-    let ran = generate(&project, &["--count", "7", "--categories", "happy"]).exits(0);
+    let ran = generate(&project, &["--count", "8", "--categories", "happy"]).exits(0);
+    assert!(ran.out.contains("the model planned only 7 tests"), "{}", ran.output());
     assert!(ran.output().contains("clears[2J the screen") && !ran.output().contains(['\u{1b}', '\u{202e}']));
     let written = files(&project, "tests/generated");
     assert!(written.iter().all(|name| name.starts_with("happy-") && name.ends_with(".test.ts")), "{written:?}");

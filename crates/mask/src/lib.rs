@@ -17,6 +17,7 @@ mod cut;
 mod events;
 mod finder;
 mod key_block;
+mod learned;
 mod pieces;
 pub mod secret;
 mod shape;
@@ -36,6 +37,7 @@ use self::events::Pass;
 pub use self::finder::Finder;
 pub use self::key_block::KeyBlocks;
 use self::key_block::SeenKeys;
+use self::learned::Learned;
 use self::secret::Forms;
 pub use self::secret::Secrets;
 use self::view::layers;
@@ -57,6 +59,8 @@ pub struct Mask {
     /// Values of secrets by source: the environment, the configuration, the fixture.
     values: Vec<Arc<Values>>,
     has_shapes: bool,
+    /// Secrets that become known during the run.
+    learned: Option<Arc<Learned>>,
     /// Private keys in earlier texts, if the mask remembers them.
     seen: Option<Arc<SeenKeys>>,
 }
@@ -101,7 +105,7 @@ impl Mask {
     /// Creates a mask for the values of variables in `env` whose names mark them as secrets, for passwords in URLs,
     /// for credentials in header variables, and for anything with the shape of a key.
     pub fn of<'a>(env: impl IntoIterator<Item = (&'a String, &'a String)>) -> Self {
-        Self { values: Vec::new(), has_shapes: true, seen: None }.with(secret::texts(env))
+        Self { has_shapes: true, ..Self::default() }.with(secret::texts(env))
     }
 
     /// Returns a mask that remembers private keys: what was part of a key in one text is masked in all later texts of
@@ -121,9 +125,15 @@ impl Mask {
         self.clone().with(secret::texts(env.iter().map(|(name, value)| (name, value))))
     }
 
-    /// Adds further secrets.
-    pub fn with_secrets(self, secrets: &Secrets) -> Self {
+    /// Adds further secrets, including those that they [learn](Secrets::learn_header) from now on.
+    pub fn with_secrets(mut self, secrets: &Secrets) -> Self {
+        self.learned = Some(Arc::clone(secrets.learned()));
         self.with(secrets.texts())
+    }
+
+    /// Returns the number of secrets learned so far. If it grows, texts that were masked before may contain a secret.
+    pub fn learned(&self) -> usize {
+        self.learned.as_ref().map_or(0, |learned| learned.count())
     }
 
     /// Adds the forms of secrets.
@@ -144,7 +154,7 @@ impl Mask {
     }
 
     fn masked<'t>(&self, text: &'t str, extent: Extent) -> Cow<'t, str> {
-        let has_none = self.values.is_empty() && (!self.has_shapes || extent == Extent::Values);
+        let has_none = self.values.is_empty() && self.learned() == 0 && (!self.has_shapes || extent == Extent::Values);
         if has_none || text.len() < MIN_SEARCHED_BYTES {
             return Cow::Borrowed(text);
         }
@@ -172,7 +182,10 @@ impl Mask {
     fn find(&self, text: &[u8], extent: Extent) -> Vec<Range<usize>> {
         let mut found = Vec::new();
         let seen = self.seen.as_deref().filter(|_| extent == Extent::All);
-        let values: Vec<Arc<Values>> = self.values.iter().cloned().chain(seen.and_then(SeenKeys::values)).collect();
+        let learned = self.learned.as_ref();
+        let learned = learned.and_then(|learned| learned.values(|secrets| Values::of(secret::in_forms(secrets))));
+        let found_later = learned.into_iter().chain(seen.and_then(SeenKeys::values));
+        let values: Vec<Arc<Values>> = self.values.iter().cloned().chain(found_later).collect();
         let search = |text: &[u8], found: &mut dyn FnMut(Range<usize>)| {
             seen.into_iter().for_each(|seen| seen.note(text));
             search(text, &values, self.has_shapes && extent == Extent::All, found);

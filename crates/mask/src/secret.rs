@@ -1,6 +1,7 @@
 //! Finds secrets in variables and configurations, and lists the forms in which they may appear.
 
 use std::fmt;
+use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD_NO_PAD;
@@ -9,6 +10,7 @@ use percent_encoding::percent_decode_str;
 use serde_json::Value;
 
 use crate::layers;
+use crate::learned::Learned;
 
 /// Minimum length of a secret in bytes. Shorter values cannot be told apart from ordinary text.
 const MIN_SECRET_BYTES: usize = 8;
@@ -137,10 +139,12 @@ fn sorted(mut texts: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
     texts
 }
 
-/// Secrets that users wrote into the configuration. They are never shown.
+/// Secrets that users wrote into the configuration, and those that become known during the run. They are never shown.
+/// Clones share what they learn.
 #[derive(Clone, Default)]
 pub struct Secrets {
     values: Vec<String>,
+    learned: Arc<Learned>,
 }
 
 impl fmt::Debug for Secrets {
@@ -155,7 +159,7 @@ impl Secrets {
     pub fn of(node: &Node) -> Self {
         let mut values = Vec::new();
         collect("", "", node, &mut values);
-        Self { values }
+        Self { values, ..Self::default() }
     }
 
     /// Adds the secrets of another configuration.
@@ -204,6 +208,23 @@ impl Secrets {
             let is_named = is_of_variable(&in_words(name)) || is_of_header(name);
             is_literal && is_named && !["key", "keys"].contains(&&*lower) && !lower.ends_with("tokens")
         })
+    }
+
+    /// Learns the credentials in a header that is sent during the run, if its name marks them as such. Texts are masked
+    /// from now on; see [`Mask::learned`](crate::Mask::learned) for earlier ones.
+    pub fn learn_header(&self, name: &str, value: &str) {
+        self.learn(in_header(&format!("{name}: {value}")));
+    }
+
+    /// Learns secrets that have no name.
+    pub fn learn(&self, secrets: impl IntoIterator<Item = String>) {
+        let is_new = |secret: &String| secret.trim().len() >= MIN_SECRET_BYTES && !self.values.contains(secret);
+        self.learned.add(secrets.into_iter().filter(is_new));
+    }
+
+    /// Returns what was learned so far.
+    pub(crate) fn learned(&self) -> &Arc<Learned> {
+        &self.learned
     }
 
     /// Returns every string that reveals one of the secrets.

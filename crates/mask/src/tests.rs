@@ -66,7 +66,7 @@ fn a_canary_is_masked_in_every_encoding() {
     let json = serde_json::to_string(canary).unwrap();
     let twice = serde_json::to_string(&json).unwrap();
     let url = "canary%3C%26%3E%22K3y%2F%2B%C3%A9%3D1";
-    let messages = [
+    let texts = [
         canary.to_owned(),
         json,
         twice,
@@ -77,7 +77,7 @@ fn a_canary_is_masked_in_every_encoding() {
         url.to_lowercase().replace("k3y", "K3y"),
         "canary%3C&%3E%22K3y/+%C3%A9=1".to_owned(),
     ];
-    for text in messages {
+    for text in texts {
         let masked = run.text(&text).into_owned();
         assert!(masked.contains(MASKED) && !masked.contains("K3y"), "{text}: {masked}");
     }
@@ -90,8 +90,8 @@ fn configuration_values_of_secret_settings_are_masked() {
         "acme"}, "url": "https://me:canary-pass@host/x", "apiKey": "canary-key-1", "max_tokens": "123456789"}}});
     let secrets = Secrets::of(&model::Node::from_json(&config, &source));
     let run = Mask::default().with_secrets(&secrets);
-    let messages = "canary-bearer-1 canary-pass canary-key-1 acme 123456789";
-    assert_eq!(run.text(messages), "[masked] [masked] [masked] acme 123456789");
+    let text = "canary-bearer-1 canary-pass canary-key-1 acme 123456789";
+    assert_eq!(run.text(text), "[masked] [masked] [masked] acme 123456789");
     assert!(!format!("{secrets:?}").contains("canary"));
 }
 
@@ -122,8 +122,8 @@ fn session_ids_and_resolved_paths_contain_no_secret() {
     for step in [&session, &call] {
         let mut event = Event::Step(step.clone());
         assert!(mask.event(&mut event));
-        let messages = serde_json::to_string(&event).unwrap();
-        assert!(messages.contains("[masked]") && !messages.contains("dummy"), "{messages}");
+        let masked = serde_json::to_string(&event).unwrap();
+        assert!(masked.contains("[masked]") && !masked.contains("dummy"), "{masked}");
     }
 }
 
@@ -136,8 +136,8 @@ fn results_and_records_contain_no_secret_in_any_field() {
     let step = Step::Finished { subtype: "s".into(), is_error: false, usage, text, result: Some(value.clone()) };
     let mut event = Event::Step(step);
     mask.event(&mut event);
-    let messages = serde_json::to_string(&event).unwrap();
-    assert!(messages.contains(r#"{"a":["x [masked]"],"[masked]":1}"#) && !messages.contains("dummy"), "{messages}");
+    let masked = serde_json::to_string(&event).unwrap();
+    assert!(masked.contains(r#"{"a":["x [masked]"],"[masked]":1}"#) && !masked.contains("dummy"), "{masked}");
     let source = serde_json::json!({"file": "f", "line": 1, "column": 1, "text": secret});
     let detail = serde_json::json!({"key": secret, "title": secret, "dimension": secret, "weight": 1, "score": 0,
         "status": "unmet"});
@@ -161,11 +161,8 @@ fn results_and_records_contain_no_secret_in_any_field() {
     }))
     .unwrap();
     mask.record(&mut record);
-    let messages = serde_json::to_string(&record).unwrap();
-    assert!(
-        messages.contains("[masked]") && !messages.contains("dummy") && !messages.contains("secret-1"),
-        "{messages}"
-    );
+    let masked = serde_json::to_string(&record).unwrap();
+    assert!(masked.contains("[masked]") && !masked.contains("dummy") && !masked.contains("secret-1"), "{masked}");
     assert_eq!(record.findings[0].failures[0].diff, []);
 }
 
@@ -184,7 +181,7 @@ fn a_diff_without_a_secret_is_unchanged() {
 fn probes_contain_no_secret_and_are_still_found() {
     let need = Need::Command { run: "deploy dummy-secret-1".into(), timeout_ms: 1 };
     let echo = |text: &str| Probed::Failed { reason: text.to_owned() };
-    let text_of = |text: &str| Probed::Ran {
+    let ran = |text: &str| Probed::Ran {
         exit_code: Some(0),
         stdout: format!("{text} "),
         stderr: text.to_owned(),
@@ -192,12 +189,12 @@ fn probes_contain_no_secret_and_are_still_found() {
         restored: vec![text.to_owned()],
         control: Some(Box::new(ControlRun { files: Vec::new(), with_files: echo(text), fixture: None })),
     };
-    let probe = Probe { key: need.key(), need: need.clone(), found: text_of("dummy-secret-1") };
+    let probe = Probe { key: need.key(), need: need.clone(), found: ran("dummy-secret-1") };
     let reply_probes = vec![ReplyProbes { reply: 1, probes: vec![probe.clone()] }];
     let mut collected = Collected { probes: vec![probe], reply_probes, ..Collected::default() };
     mask(&[("A_KEY", "dummy-secret-1")]).collected(&mut collected);
     assert!(!format!("{collected:?}").contains("dummy"));
-    assert_eq!(collected.probed(&need), Some(&text_of("[masked]")));
+    assert_eq!(collected.probed(&need), Some(&ran("[masked]")));
 }
 
 #[test]
@@ -226,7 +223,7 @@ fn a_key_is_found_in_every_escaped_form_and_after_any_character() {
 fn tokens_headers_and_urls_are_masked_and_plain_words_are_not() {
     let long = "0123456789abcdefghijABCDEFGHIJ0123456789abcdef";
     let header = format!("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.{long}");
-    let messages = [
+    let headers = [
         format!("x {header}"),
         format!("token{header}"),
         format!("Authorization: Bearer {long}"),
@@ -239,7 +236,7 @@ fn tokens_headers_and_urls_are_masked_and_plain_words_are_not() {
         format!("-----BEGIN OPENSSH PRIVATE KEY-----\\n{long}"),
         format!("hvs.{long}"),
     ];
-    for text in messages {
+    for text in headers {
         let masked = mask(&[]).text(&text).into_owned();
         assert!(masked.contains(MASKED) && !masked.contains("0123456789") && !masked.contains("dXNlc"), "{masked}");
     }
@@ -277,8 +274,8 @@ fn a_secret_split_across_two_frames_of_a_stream_is_masked_in_both() {
 #[test]
 fn only_known_values_are_withheld_from_judges() {
     let key = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
-    let messages = format!("dummy-secret-1 {key}");
-    assert_eq!(mask(&[("A_KEY", "dummy-secret-1")]).without_values(&messages), format!("[masked] {key}"));
+    let text = format!("dummy-secret-1 {key}");
+    assert_eq!(mask(&[("A_KEY", "dummy-secret-1")]).without_values(&text), format!("[masked] {key}"));
 }
 
 #[test]
@@ -312,7 +309,7 @@ fn a_partial_secret_in_shortened_text_is_masked() {
 /// Asserts that `masked` shows no part of `secret` that has `most` bytes or more.
 fn assert_hidden(masked: &str, secret: &str, most: usize) {
     for part in secret.as_bytes().windows(most) {
-        assert!(!masked.as_bytes().windows(most).any(|shown| shown == part), "{secret}: {masked}");
+        assert!(!masked.as_bytes().windows(most).any(|window| window == part), "{secret}: {masked}");
     }
 }
 
@@ -375,8 +372,8 @@ fn an_encoded_secret_is_masked_where_a_program_wraps_it_into_lines() {
             // At most 11 digits of the secret are shown in a row.
             let all = [0, 1, 2].map(|offset| BASE64_STANDARD.encode(format!("{}{secret}", "x".repeat(offset))));
             for masked in [whole, apart] {
-                let shown = |digits: &str| masked.contains(digits);
-                let is_shown = |digits: &String| (4..digits.len() - 16).any(|index| shown(&digits[index..index + 12]));
+                let has = |digits: &str| masked.contains(digits);
+                let is_shown = |digits: &String| (4..digits.len() - 16).any(|index| has(&digits[index..index + 12]));
                 assert!(!all.iter().any(is_shown) && !is_shown(&hex(&secret)), "{before} {width}: {masked}");
             }
         }
@@ -408,7 +405,7 @@ fn the_examples_of_the_documentation_are_right() {
         page.split("| variable | text | shown as |").nth(1).unwrap().lines().filter(|line| line.starts_with("| "));
     let mut count = 0;
     for row in rows.skip(1) {
-        let [_, variable, text, shown] = row.split(" | ").flat_map(|cell| cell.split("| ")).collect::<Vec<_>>()[..]
+        let [_, variable, text, expected] = row.split(" | ").flat_map(|cell| cell.split("| ")).collect::<Vec<_>>()[..]
         else {
             panic!("{row}")
         };
@@ -419,8 +416,8 @@ fn the_examples_of_the_documentation_are_right() {
             .into_iter()
             .collect();
         let mask = Mask::of(pairs.iter().map(|(name, value)| (name, value)));
-        let shown = if code(shown) == "not masked" { code(text) } else { code(shown) };
-        assert_eq!(mask.text(&code(text)), shown, "{row}");
+        let expected = if code(expected) == "not masked" { code(text) } else { code(expected) };
+        assert_eq!(mask.text(&code(text)), expected, "{row}");
         count += 1;
     }
     assert!(count > 30, "{count}");
@@ -468,4 +465,21 @@ fn a_private_key_that_was_seen_is_masked_however_it_is_cut() {
     let mask = unseen.remembering();
     mask.text("-----BEGIN PRIVATE KEY----- is how documentation about responsibilities begins, at c0ffee0123456789abc");
     assert_eq!(mask.text("responsibilities c0ffee0123456789abc"), "responsibilities c0ffee0123456789abc");
+}
+
+#[test]
+fn a_secret_that_is_learned_is_masked_from_then_on_by_all_masks_of_its_run() {
+    let (run, other) = (Secrets::default(), Secrets::default());
+    let mask = Mask::of([]).with_secrets(&run);
+    let of_trial = mask.with_fixture(&[]).remembering();
+    let text = r#"{"token": "plain-words-only"}"#;
+    assert_eq!((of_trial.text(text), of_trial.learned()), (text.into(), 0));
+    run.learn_header("Accept", "plain-words-only");
+    run.learn_header("Authorization", "Bearer plain-words-only");
+    assert!(of_trial.learned() > 0);
+    assert_eq!(of_trial.text(text), r#"{"token": "[masked]"}"#);
+    assert_eq!(mask.without_values(text), r#"{"token": "[masked]"}"#);
+    assert_eq!(Mask::of([]).with_secrets(&other).text(text), text, "another run");
+    (0..2_000).for_each(|number| run.learn_header("Authorization", &format!("Bearer many-words-{number:04}")));
+    assert_eq!(mask.text("many-words-1999"), "[masked]");
 }

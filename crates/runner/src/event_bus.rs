@@ -25,6 +25,10 @@ pub trait Listener: Send + Sync {
 
     /// Takes an event, and blocks until there is room for it.
     fn on_event(&self, event: Envelope);
+
+    /// Is called before the outcome of a trial if a secret became known after the trial's first event. A listener that
+    /// stores the trial's events must mask them again with `mask`. The default does nothing, for all others.
+    fn on_learned(&self, _trial: &Arc<str>, _mask: &Arc<Mask>) {}
 }
 
 /// Masks events, numbers them and passes them to the listener. A call waits while the listener is behind.
@@ -161,6 +165,8 @@ pub(crate) struct EventSender {
     waited: Arc<AtomicU64>,
     /// Mask for the trial's secrets.
     mask: Arc<Mask>,
+    /// Number of secrets that the mask had learned before the trial.
+    learned_before: usize,
     /// Private keys whose last lines have not arrived yet.
     key_blocks: Arc<KeyBlocks>,
     /// True if text that assertions look at was masked.
@@ -178,6 +184,7 @@ impl EventSender {
             latest: Arc::new(AtomicU32::new(1)),
             waited: Arc::default(),
             mask: Arc::new(mask.remembering()),
+            learned_before: mask.learned(),
             key_blocks: Arc::default(),
             has_hidden: Arc::default(),
         }
@@ -216,9 +223,15 @@ impl EventSender {
         event
     }
 
-    /// Returns `true` if the events of this attempt have masked text that assertions look at.
+    /// Returns `true` if the events of this attempt have masked text that assertions look at, or may have some once they
+    /// are masked again.
     pub(crate) fn has_hidden(&self) -> bool {
-        self.has_hidden.load(Ordering::Relaxed)
+        self.has_hidden.load(Ordering::Relaxed) || self.has_learned()
+    }
+
+    /// Returns `true` if a secret became known after the trial's first event.
+    fn has_learned(&self) -> bool {
+        self.mask.learned() > self.learned_before
     }
 
     /// Emits an event, unless the trial already has its outcome. Waits while the listener is behind; after the run,
@@ -244,6 +257,9 @@ impl EventSender {
         let mut state = self.bus.state();
         let last = self.latest.swap(OVER, Ordering::Relaxed);
         if last != OVER {
+            if let Some(listener) = state.listener.as_ref().filter(|_| self.has_learned()) {
+                listener.on_learned(&self.trial, &self.mask);
+            }
             state.summary.add(&record);
             self.bus.pass_on(&mut state, Some((&self.trial, last)), Event::TrialFinished(Box::new(record)));
         }
@@ -332,7 +348,7 @@ mod tests {
         for sender in &senders {
             let own = events.iter().filter(|event| event.trial.as_deref() == Some(&sender.trial));
             assert!(
-                own.map(|messages| messages.event.clone()).eq((0..500).map(|n| event(&n.to_string()))),
+                own.map(|entry| entry.event.clone()).eq((0..500).map(|n| event(&n.to_string()))),
                 "{}",
                 &sender.trial
             );
@@ -370,8 +386,8 @@ mod tests {
         next.emit(event("2"));
         next.finish(record("a"));
         let events = log.take();
-        let messages: Vec<_> = events.iter().map(|messages| (messages.attempt, messages.event == event("1"))).collect();
-        assert_eq!(messages, [(Some(2), true), (Some(2), false)]);
+        let attempts: Vec<_> = events.iter().map(|entry| (entry.attempt, entry.event == event("1"))).collect();
+        assert_eq!(attempts, [(Some(2), true), (Some(2), false)]);
         assert_eq!(bus.summary().trials, 1);
     }
 
@@ -382,6 +398,31 @@ mod tests {
             "started_at": "2026-01-01T00:00:00Z", "attempts": [], "files_changed": [], "errors": [],
         });
         serde_json::from_value(written).unwrap()
+    }
+
+    #[test]
+    fn the_listener_hears_of_secrets_that_became_known_during_a_trial() {
+        struct Learners(Mutex<Vec<(String, String)>>);
+        impl Listener for Learners {
+            fn offer(&self, _: Envelope) -> Option<Envelope> {
+                None
+            }
+            fn on_event(&self, _: Envelope) {}
+            fn on_learned(&self, trial: &Arc<str>, mask: &Arc<Mask>) {
+                self.0.lock().unwrap().push((trial.to_string(), mask.text("plain-words-only").into_owned()));
+            }
+        }
+        let (listener, secrets) = (Arc::new(Learners(Mutex::default())), mask::Secrets::default());
+        let mask = Mask::default().with_secrets(&secrets);
+        let bus = Arc::new(EventBus::new("r", listener.clone(), Arc::new(mask.clone())));
+        let [before, during] = ["a", "b"].map(|trial| EventSender::new(Arc::clone(&bus), trial, &mask));
+        before.finish(record("a"));
+        assert!(!during.has_hidden());
+        secrets.learn_header("Authorization", "Bearer plain-words-only");
+        assert!(during.has_hidden(), "its earlier events are masked later");
+        during.finish(record("b"));
+        EventSender::new(bus, "c", &mask).finish(record("c"));
+        assert_eq!(*listener.0.lock().unwrap(), [("b".to_owned(), "[masked]".to_owned())]);
     }
 
     #[test]

@@ -269,13 +269,13 @@ mod tests {
     /// A reporter that blocks until it is released, and then passes on the events that it received.
     struct Screen {
         gate: Arc<Mutex<()>>,
-        shown: Sender<Envelope>,
+        passed_on: Sender<Envelope>,
     }
 
     impl Reporter for Screen {
         fn event(&mut self, envelope: &Envelope) -> std::io::Result<()> {
             drop(self.gate.lock());
-            let _ = self.shown.send(envelope.clone());
+            let _ = self.passed_on.send(envelope.clone());
             Ok(())
         }
 
@@ -286,8 +286,8 @@ mod tests {
 
     fn screen() -> (Arc<Mutex<()>>, Box<dyn Reporter>, Receiver<Envelope>) {
         let gate = Arc::new(Mutex::new(()));
-        let (shown, seen) = channel();
-        (Arc::clone(&gate), Box::new(Screen { gate, shown }), seen)
+        let (passed_on, seen) = channel();
+        (Arc::clone(&gate), Box::new(Screen { gate, passed_on }), seen)
     }
 
     #[test]

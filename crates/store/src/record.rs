@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use jiff::Timestamp;
 use model::{
-    Envelope, Lease, LiveTrial, RunInfo, RunResults, RunRow, SideEffects, Step, Summary, TrialRecord, TrialRow,
+    Envelope, Event, Lease, LiveTrial, RunInfo, RunResults, RunRow, SideEffects, Step, Summary, TrialRecord, TrialRow,
 };
 use serde_json::Value;
 
@@ -77,6 +77,9 @@ pub trait Store: Send {
     /// end, its cancelled trials and the events of trials that did not finish. `lease` is the lease that the caller
     /// found to have ended. If the run has another one by now, or was changed after it was recorded, it is rejected.
     fn reopen(&mut self, run: &str, lease: Option<&Lease>, at: Timestamp) -> Result<(), StoreError>;
+
+    /// Changes the events so far of a trial that has no outcome, to remove a secret that became known only now.
+    fn rewrite(&mut self, run: &str, trial: &str, change: &mut dyn FnMut(&mut Event)) -> Result<(), StoreError>;
 
     /// Compares a run with its chain of hashes. Events of trials without an outcome are not part of the chain.
     fn verify(&self, run: &str) -> Result<Verification, StoreError>;
@@ -247,7 +250,7 @@ impl StoredEvent {
     pub fn step(&self) -> Option<&Step> {
         match self {
             Self::Known(envelope) => match &envelope.event {
-                model::Event::Step(step) => Some(step),
+                Event::Step(step) => Some(step),
                 _ => None,
             },
             Self::Unknown(_) => None,

@@ -210,3 +210,39 @@ pub(super) fn reopen(
     chain::relink(&transaction, run, id)?;
     Ok(transaction.commit()?)
 }
+
+/// Changes the events in the journal of a trial that has no outcome. If they are not those that this writer has written,
+/// its digest of them stays, so that the difference is found later.
+pub(super) fn rewrite(
+    connection: &mut Connection,
+    chains: &mut Chains,
+    run: i64,
+    trial: &str,
+    change: &mut dyn FnMut(&mut Event),
+) -> Result<(), SqliteError> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let (mut before, mut after) = (Vec::new(), Vec::new());
+    {
+        let mut select =
+            transaction.prepare_cached("SELECT seq, event FROM journal WHERE run = ?1 AND trial = ?2 ORDER BY seq")?;
+        let mut update =
+            transaction.prepare_cached("UPDATE journal SET event = ?4 WHERE run = ?1 AND trial = ?2 AND seq = ?3")?;
+        let stored = select.query_map(params![run, trial], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let stored: Vec<(i64, String)> = stored.collect::<Result<_, _>>()?;
+        for (seq, line) in stored {
+            let mut envelope: Envelope = serde_json::from_str(&line).map_err(|error| damaged(&error))?;
+            change(&mut envelope.event);
+            let changed = serde_json::to_string(&envelope).map_err(|error| damaged(&error))?;
+            if changed != line {
+                update.execute(params![run, trial, seq, changed])?;
+            }
+            for (lines, line) in [(&mut before, line), (&mut after, changed)] {
+                lines.extend_from_slice(line.as_bytes());
+                lines.push(b'\n');
+            }
+        }
+    }
+    transaction.commit()?;
+    chains.renote(run, trial, &before, &after);
+    Ok(())
+}

@@ -64,6 +64,14 @@ impl Chains {
         }
     }
 
+    /// Replaces the events of a trial that has no outcome yet, if they were `before`, by `after`.
+    pub(super) fn renote(&mut self, run: i64, trial: &str, before: &[u8], after: &[u8]) {
+        let noted = self.open.get_mut(&(run, trial.to_owned()));
+        if let Some(digest) = noted.filter(|digest| Sha256::clone(digest).finalize() == Sha256::digest(before)) {
+            *digest = Sha256::new_with_prefix(after);
+        }
+    }
+
     /// Returns the digest of a trial that ends with `lines`. `stored` contains all its events as stored, which are
     /// used if this writer has not seen them all.
     pub(super) fn digest(&mut self, run: i64, trial: &str, lines: &Lines, stored: &[u8]) -> Hash {

@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use model::{Envelope, Lease, LiveTrial, Owner, RunInfo, RunResults, RunRow, SideEffects, Summary, TrialRecord, TrialRow};
+use model::{Envelope, Event, Lease, LiveTrial, Owner, RunInfo, RunResults, RunRow, SideEffects, Summary, TrialRecord, TrialRow};
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, TransactionBehavior};
 
 use self::chain::Chains;
@@ -57,6 +57,9 @@ impl From<SqliteError> for StoreError {
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// A commit survives the end of the process, and data that was checkpointed into the file survives a system crash.
 const SAFELY: &str = "PRAGMA synchronous = NORMAL";
+/// Number of unused pages from which the file is made smaller at the end of a run. They are left by large events, which
+/// are compressed when their trial finishes.
+const MANY_UNUSED: i64 = 1024;
 /// Maximum time for which an unrecognised file is checked again before it is rejected.
 const SECOND_LOOKS: Duration = Duration::from_millis(300);
 
@@ -179,6 +182,10 @@ impl Store for SqliteStore {
             self.chains.clear();
             return Err(error.into());
         }
+        if events.iter().any(|envelope| matches!(envelope.event, Event::RunFinished { .. })) {
+            // Without it, later runs use the space.
+            let _ = free_unused(&self.connection, MANY_UNUSED);
+        }
         // SQLite would continue to write to a file that was unlinked.
         match identity(&self.path) {
             Ok(found) if Some(found) == self.identity => Ok(()),
@@ -237,6 +244,11 @@ impl Store for SqliteStore {
         let number = self.run_number(run)?;
         self.chains.clear();
         Ok(append::reopen(&mut self.connection, (self.owner.as_deref(), at), number, run, lease)?)
+    }
+
+    fn rewrite(&mut self, run: &str, trial: &str, change: &mut dyn FnMut(&mut Event)) -> Result<(), StoreError> {
+        let number = self.run_number(run)?;
+        Ok(append::rewrite(&mut self.connection, &mut self.chains, number, trial, change)?)
     }
 
     fn verify(&self, run: &str) -> Result<Verification, StoreError> {
@@ -379,6 +391,15 @@ fn newer(path: &Path, found: u32) -> StoreError {
 
 fn remove(connection: &Connection, run: i64) -> rusqlite::Result<()> {
     connection.execute("DELETE FROM runs WHERE no = ?1", [run])?;
+    free_unused(connection, 1)
+}
+
+/// Makes the file smaller if it has at least `many` unused pages.
+fn free_unused(connection: &Connection, many: i64) -> rusqlite::Result<()> {
+    let unused: i64 = connection.pragma_query_value(None, "freelist_count", |row| row.get(0))?;
+    if unused < many {
+        return Ok(());
+    }
     // Each step frees one page, so the statement is stepped to its end.
     let mut freeing = connection.prepare("PRAGMA incremental_vacuum")?;
     let mut pages = freeing.query([])?;

@@ -11,7 +11,7 @@ use model::{
 };
 use serde_json::json;
 
-use crate::{ResultFilter, RunFilter, SelectError, Store, StoreError, StoredEvent, TrialFilter};
+use crate::{ResultFilter, RunFilter, SelectError, Store, StoreError, StoredEvent, TrialFilter, Verification};
 
 pub(crate) const RUN: &str = "0193a000-0000-7000-8000-000000000001";
 
@@ -39,6 +39,7 @@ macro_rules! contract_tests {
             a_reopened_run_keeps_its_start_and_its_finished_trials
             a_lease_lasts_as_long_as_its_owner_renews_it
             a_run_that_was_taken_over_rejects_its_former_owner
+            events_of_a_running_trial_can_be_rewritten
             judgements_are_kept_until_they_are_too_old
             a_running_trial_reports_what_it_is_waiting_for
             a_reader_sees_a_snapshot_while_the_run_continues
@@ -310,6 +311,33 @@ pub(crate) fn a_run_that_was_taken_over_rejects_its_former_owner(open: OpenStore
     assert_eq!(replayed(&*second, RUN), start);
     second.append(&[story.began("a"), story.finished("a", Outcome::Passed)]).unwrap();
     assert_eq!(second.select("latest").unwrap().finished, 1);
+}
+
+pub(crate) fn events_of_a_running_trial_can_be_rewritten(open: OpenStore<'_>) {
+    let mut store = open(PID);
+    let mut story = RunBuilder::of(RUN);
+    let events = [story.started(&["a", "b"]), story.began("a"), story.calls("a", "login hunter22"), story.began("b")];
+    store.append(&events).unwrap();
+    store.append(&[story.calls("b", "echo hunter22")]).unwrap();
+    let without = |event: &mut Event| {
+        if let Event::Step(Step::ToolCall(call)) = event {
+            call.input = json!({ "command": "[masked]" });
+        }
+    };
+    store.rewrite(RUN, &id("a").to_string(), &mut { without }).unwrap();
+    let done = [story.calls("a", "ls"), story.finished("a", Outcome::Passed), story.finished("b", Outcome::Passed)];
+    store.append(&done).unwrap();
+    store.append(&[story.over(summary_of(&["a", "b"]))]).unwrap();
+    let commands = |case: &str| -> Vec<String> {
+        let events = store.trial_events(RUN, &id(case).to_string()).unwrap();
+        let steps = events.iter().filter_map(|event| match event.step()? {
+            Step::ToolCall(call) => Some(call.input["command"].as_str().unwrap().to_owned()),
+            _ => None,
+        });
+        steps.collect()
+    };
+    assert_eq!((commands("a"), commands("b")), (vec!["[masked]".into(), "ls".into()], vec!["echo hunter22".into()]));
+    assert!(matches!(store.verify(RUN).unwrap(), Verification::Intact { trials: 2, .. }));
 }
 
 pub(crate) fn judgements_are_kept_until_they_are_too_old(open: OpenStore<'_>) {

@@ -6,11 +6,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use model::{Ending, Step};
-use script::{Console, FETCH, Function, Level, Library, Options, Progress, Request, Runtime, ScriptError, Value};
+use script::{Console, FETCH, Function, Level, Options, Progress, Request, Runtime, ScriptError, Value};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
 use super::network::Network;
+use crate::RunState;
 use crate::turn::Turn;
 
 /// Timeout for loading a module and its imports.
@@ -39,8 +40,8 @@ pub(super) struct Program {
     pub(super) text: String,
     /// Hosts to which its calls may send requests; without it there is no `fetch`.
     pub(super) network: Option<Network>,
-    /// Module sources that are already known. Newly read ones are added.
-    pub(super) library: Library,
+    /// State of the run. Newly read module sources are added to it.
+    pub(super) state: Arc<RunState>,
     /// `true` if its engine may be [shared](Engine::share).
     pub(super) is_shared: bool,
 }
@@ -55,10 +56,8 @@ impl Program {
         let mut options = Options::new(&self.directory);
         options.memory = MEMORY;
         options.console = console;
-        options.library = self.library.clone();
-        if let Ok(here) = std::path::absolute(".") {
-            options.shown_from = here;
-        }
+        options.library = self.state.modules.clone();
+        options.shown_from.clone_from(&self.state.cwd);
         options
     }
 
@@ -343,11 +342,11 @@ impl Worker {
     /// Waits for an answer or a timer.
     fn wait(&mut self, until: Option<Instant>) -> Result<(), ScriptError> {
         let left = until.map(|until| until.saturating_duration_since(Instant::now()));
-        let messages = match left {
+        let received = match left {
             Some(left) => self.messages.recv_timeout(left),
             None => self.messages.recv().map_err(|_| RecvTimeoutError::Disconnected),
         };
-        match messages {
+        match received {
             Ok(WorkerMessage::Answer(request, answer)) => self.runtime.answer(request, &answer),
             Err(RecvTimeoutError::Timeout) => Ok(()),
             Ok(WorkerMessage::Gone) | Err(RecvTimeoutError::Disconnected) => {

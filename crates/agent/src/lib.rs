@@ -90,7 +90,7 @@ pub static AGENTS: &[&dyn Agent] = &[
     &http::Http,
     &subprocess::Subprocess,
     &assistant::Assistant,
-    &recorded::RECORDED,
+    &recorded::Recorded,
     &fake::Fake,
     #[cfg(test)]
     &tests::sample::Sample,
@@ -124,17 +124,16 @@ pub trait Agent: Send + Sync {
     }
 
     /// Returns the problems with the argument after the name (`recorded:FILE`) that do not depend on the case. It is
-    /// called once for each argument, so a file that is used by all cases is read here. `modules` contains the module
-    /// sources that are already known.
-    fn check_argument(&self, argument: Option<&str>, _modules: &Library) -> Vec<Diagnostic> {
+    /// called once for each argument, so a file that is used by all cases is read here.
+    fn check_argument(&self, argument: Option<&str>, _state: &Arc<RunState>) -> Vec<Diagnostic> {
         let problem =
             |argument| Diagnostic::error(format!("`{}` takes no argument, but was given `{argument}`", self.name()));
         argument.map(problem).into_iter().collect()
     }
 
     /// Returns the problems with a project's configuration. It is called once for each configuration. Relative paths
-    /// in it are resolved against `directory`. `modules` contains the module sources that are already known.
-    fn check_config(&self, config: &Node, directory: &Path, _modules: &Library) -> Vec<Diagnostic> {
+    /// in it are resolved against `directory`.
+    fn check_config(&self, config: &Node, directory: &Path, _state: &Arc<RunState>) -> Vec<Diagnostic> {
         self.description().program.map(|_| program::check_config(config, directory)).unwrap_or_default()
     }
 
@@ -247,8 +246,8 @@ pub struct CaseContext<'a> {
     pub base_url: Option<&'a str>,
     /// Providers that open models.
     pub providers: &'a llm::Providers,
-    /// Module sources that are already known.
-    pub modules: &'a Library,
+    /// State of the run.
+    pub state: &'a Arc<RunState>,
 }
 
 /// An agent configured in a project.
@@ -301,6 +300,47 @@ pub struct Readiness {
     pub hints: Vec<String>,
 }
 
+/// State of a run that its agents share. Two runs in one process have two of them, and do not see each other's modules,
+/// engines, connections, recorded answers and versions of programs.
+pub struct RunState {
+    /// Module sources that were read for the plan. All trials of a run use the same version of a module, even if its
+    /// file changes.
+    pub modules: Library,
+    /// Engine for the code in expectations.
+    pub scripts: grade::Scripts,
+    /// The user's working directory, at which relative paths on the command line start. Messages about code show paths
+    /// relative to it.
+    pub cwd: PathBuf,
+    /// Secrets of the run. They learn those that agents use only at run time.
+    pub secrets: mask::Secrets,
+    engines: custom::EnginePool,
+    clients: http_client::HttpClients,
+    answers: recorded::AnswerFiles,
+    versions: program::ProgramVersions,
+}
+
+impl RunState {
+    /// Creates the state of a run that was started in the directory `cwd`.
+    pub fn new(modules: Library, cwd: &Path, secrets: mask::Secrets) -> Self {
+        Self {
+            modules,
+            secrets,
+            scripts: grade::Scripts::new(cwd),
+            cwd: cwd.to_owned(),
+            engines: custom::EnginePool::default(),
+            clients: http_client::HttpClients::default(),
+            answers: recorded::AnswerFiles::default(),
+            versions: program::ProgramVersions::default(),
+        }
+    }
+}
+
+impl std::fmt::Debug for RunState {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RunState").field("cwd", &self.cwd).finish_non_exhaustive()
+    }
+}
+
 /// Inputs of a session.
 #[derive(Clone)]
 pub struct SessionContext {
@@ -336,9 +376,8 @@ pub struct SessionContext {
     pub model_variables: Vec<(String, String)>,
     /// Providers that open models.
     pub providers: llm::Providers,
-    /// Module sources that were read for the plan. All trials of a run use the same version of a module, even if its
-    /// file changes.
-    pub modules: Library,
+    /// State of the run.
+    pub state: Arc<RunState>,
 }
 
 impl SessionContext {

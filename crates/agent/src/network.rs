@@ -11,7 +11,7 @@ use sandbox::Host;
 use script::Value;
 use tokio::runtime::Handle;
 
-use super::http_client::client;
+use super::{RunState, SessionContext};
 
 /// Maximum size of a response, in bytes.
 const MAX_RESPONSE_BYTES: usize = 16 << 20;
@@ -36,8 +36,8 @@ pub(super) fn refusal(reason: &str) -> Option<String> {
 pub(super) struct Network {
     /// Entries `HOST` or `HOST:PORT`.
     hosts: Vec<String>,
-    /// The machine, and the runtime for requests. If they are missing, requests cannot be sent.
-    way: Option<(Arc<Host>, Handle)>,
+    /// The machine, the state of the run, and the runtime for requests. If they are missing, requests cannot be sent.
+    way: Option<(Arc<Host>, Arc<RunState>, Handle)>,
 }
 
 /// Parses the list of hosts under `network`.
@@ -59,16 +59,17 @@ pub(super) fn hosts(items: &[Node], problems: &mut Problems) -> Vec<String> {
 }
 
 impl Network {
-    /// Allows access to `hosts`; returns `None` if the list is empty. Without a `host`, modules can be loaded but
+    /// Allows access to `hosts`; returns `None` if the list is empty. Without a `context`, modules can be loaded but
     /// cannot send requests.
-    pub(super) fn to(hosts: &[String], host: Option<&Arc<Host>>) -> Option<Self> {
-        let way = host.cloned().zip(Handle::try_current().ok());
+    pub(super) fn to(hosts: &[String], context: Option<&SessionContext>) -> Option<Self> {
+        let way = context.zip(Handle::try_current().ok());
+        let way = way.map(|(context, runtime)| (Arc::clone(&context.host), Arc::clone(&context.state), runtime));
         (!hosts.is_empty()).then(|| Self { hosts: hosts.to_vec(), way })
     }
 
     /// Returns the runtime for requests.
     pub(super) fn runtime(&self) -> Option<&Handle> {
-        self.way.as_ref().map(|(_, runtime)| runtime)
+        self.way.as_ref().map(|(.., runtime)| runtime)
     }
 
     fn allows(&self, url: &Url) -> bool {
@@ -92,9 +93,14 @@ impl Network {
         let method = text("method").unwrap_or("GET");
         let method =
             Method::from_bytes(method.as_bytes()).map_err(|_| failed(format!("`{method}` is not a method")))?;
-        let (host, _) = self.way.as_ref().ok_or_else(|| failed("requests cannot be sent yet".to_owned()))?;
-        let client = client(url.scheme() == "https", host).map_err(failed)?;
-        let mut sent = client.request(method, url).headers(headers(request).map_err(failed)?);
+        let (host, state, _) = self.way.as_ref().ok_or_else(|| failed("requests cannot be sent yet".to_owned()))?;
+        let client = state.clients.client(url.scheme() == "https", host).map_err(failed)?;
+        let headers = headers(request).map_err(failed)?;
+        // The module may have fetched a token, which nothing else marks as a secret.
+        for (name, value) in &headers {
+            state.secrets.learn_header(name.as_str(), &String::from_utf8_lossy(value.as_bytes()));
+        }
+        let mut sent = client.request(method, url).headers(headers);
         if let Some(body) = text("body") {
             sent = sent.body(body.to_owned());
         }

@@ -1,15 +1,16 @@
 //! Tools that a case provides: modules, or objects whose `execute` is in a module. They run in the embedded engine.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use llm::ToolSpec;
 use model::{Case, Diagnostic, Ending, nearest};
 use sandbox::Breakage;
-use script::{Function, Library, Reference, Value};
+use script::{Function, Reference, Value};
 use serde_json::{Map, Value as Json, json};
 
 use super::engine::{Engine, Program, is_of_the_program};
-use super::{SessionContext, joined};
+use super::{RunState, SessionContext, joined};
 use crate::turn::Turn;
 
 /// Finds each tool in its module: the export is a tool object, or a function that is the whole tool.
@@ -73,14 +74,14 @@ pub(super) struct OwnTools {
 }
 
 /// Returns the problems with the tools of `case`.
-pub(super) fn check(case: &Case, directory: &Path, modules: &Library, owner: Owner) -> Vec<Diagnostic> {
+pub(super) fn check(case: &Case, directory: &Path, state: &Arc<RunState>, owner: Owner) -> Vec<Diagnostic> {
     let at_case = |problem: Diagnostic| problem.or_at(|| case.source.clone());
     let wanted = match requested_tools(case, owner) {
         Ok(wanted) if wanted.is_empty() => return Vec::new(),
         Ok(wanted) => wanted,
         Err(problems) => return problems.into_iter().map(at_case).collect(),
     };
-    let problems = match program(&wanted, directory, modules).check() {
+    let problems = match program(&wanted, directory, state).check() {
         Ok(value) => read(&wanted, &value, owner).err().unwrap_or_default(),
         Err(error) if is_of_the_program(&error) => vec![Diagnostic::error(error.to_string())],
         Err(error) => vec![error.diagnostic()],
@@ -97,7 +98,7 @@ impl OwnTools {
         if wanted.is_empty() {
             return Ok(Self::default());
         }
-        let program = program(&wanted, &context.directory, &context.modules);
+        let program = program(&wanted, &context.directory, &context.state);
         let started = Engine::start(program, context.setup.timeout_ms).await;
         let (engine, value) = started.map_err(|error| broken(error.to_string()))?;
         Ok(Self { engine: Some(engine), tools: read(&wanted, &value, owner).map_err(all_broken)? })
@@ -229,7 +230,7 @@ fn reference(text: &str) -> Result<Reference, Problem> {
 }
 
 /// Returns the program that loads the tools in `wanted`.
-fn program(wanted: &[ToolReference], directory: &Path, modules: &Library) -> Program {
+fn program(wanted: &[ToolReference], directory: &Path, state: &Arc<RunState>) -> Program {
     let mut specifiers: Vec<String> = Vec::new();
     let mut list = Vec::new();
     for tool in wanted {
@@ -240,13 +241,13 @@ fn program(wanted: &[ToolReference], directory: &Path, modules: &Library) -> Pro
         });
         list.push(json!([index, tool.keys(), tool.reference.inferred_name(), tool.described]));
     }
-    let directory = std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned());
+    let directory = state.cwd.join(directory);
     Program {
         directory,
         modules: specifiers,
         text: format!("const wanted = {};\n{FIND}", Json::Array(list)),
         network: None,
-        library: modules.clone(),
+        state: Arc::clone(state),
         is_shared: false,
     }
 }
@@ -321,7 +322,7 @@ mod tests {
 
     use super::*;
     use crate::chat::{Chat, OWNER};
-    use crate::tests::harness::{AgentHarness, TestRun, case};
+    use crate::tests::harness::{AgentHarness, TestRun, case, new_run};
 
     const WEATHER: &str = "import { unit } from './unit.ts';
 export const forecast = {
@@ -456,15 +457,15 @@ export default [{ tools: [{ execute: () => undefined }] }];
         let dir = folder();
         std::fs::write(dir.path().join("broken.js"), "export const a = ;").unwrap();
         std::fs::write(dir.path().join("odd.js"), "export const a = { name: 'a b', execute() {} }, b = 5;\nexport const read = { name: 'Read', execute() {} }, c = { name: 'c', parameters: 7, execute() {} };").unwrap();
-        let describe = |tools: Json| -> Vec<String> {
+        let problems = |tools: Json| -> Vec<String> {
             let mut case = case("a", &["go"]);
             let Json::Array(tools) = tools else { panic!("a list") };
             case.messages[0].tools = tools;
-            check(&case, dir.path(), &Library::default(), OWNER).iter().map(ToString::to_string).collect()
+            check(&case, dir.path(), &new_run(), OWNER).iter().map(ToString::to_string).collect()
         };
-        assert_eq!(describe(json!(["Bash", "./weather.js#forecast", "./weather.js#forecast"])), [""; 0]);
+        assert_eq!(problems(json!(["Bash", "./weather.js#forecast", "./weather.js#forecast"])), [""; 0]);
         assert_eq!(
-            describe(json!(["Reed", {"name": "x"}, {"execute": "./weather.js"}, 5, "py://x/y"])),
+            problems(json!(["Reed", {"name": "x"}, {"execute": "./weather.js"}, 5, "py://x/y"])),
             [
                 "case.yaml:1:1: `chat` has no tool named `Reed`",
                 "case.yaml:1:1: the `x` tool has no `execute`",
@@ -474,7 +475,7 @@ export default [{ tools: [{ execute: () => undefined }] }];
             ]
         );
         assert_eq!(
-            describe(json!([
+            problems(json!([
                 "./odd.js#a",
                 "./odd.js#b",
                 "./odd.js#read",
@@ -492,12 +493,12 @@ export default [{ tools: [{ execute: () => undefined }] }];
             ]
         );
         let twice = json!(["./weather.js#shout", {"name": "shout", "execute": "./weather.js#shout"}]);
-        assert_eq!(describe(twice), ["case.yaml:1:1: two tools are called `shout`"]);
-        assert!(describe(json!(["./broken.js"]))[0].contains("broken.js:1:"));
+        assert_eq!(problems(twice), ["case.yaml:1:1: two tools are called `shout`"]);
+        assert!(problems(json!(["./broken.js"]))[0].contains("broken.js:1:"));
         assert!(
-            describe(json!(["./none.js"]))[0].starts_with("case.yaml:1:1: "),
+            problems(json!(["./none.js"]))[0].starts_with("case.yaml:1:1: "),
             "{:?}",
-            describe(json!(["./none.js"]))
+            problems(json!(["./none.js"]))
         );
     }
 

@@ -177,15 +177,14 @@ impl Program {
         }
     }
 
-    /// Returns the version of the program at `path`, which is queried once per process; `None` if it reports none.
-    pub async fn known_version(&self, host: &Host, path: &Path) -> Option<String> {
-        static KNOWN: Mutex<Option<HashMap<PathBuf, String>>> = Mutex::new(None);
-        let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(version) = known().as_ref().and_then(|known| known.get(path)) {
+    /// Returns the version of the program at `path`, which is queried once per run; `None` if it reports none.
+    pub async fn known_version(&self, context: &SessionContext, path: &Path) -> Option<String> {
+        let known = || context.state.versions.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(version) = known().get(path) {
             return Some(version.clone());
         }
-        let version = self.version(host, path).await.ok()?;
-        known().get_or_insert_default().insert(path.to_owned(), version.clone());
+        let version = self.version(&context.host, path).await.ok()?;
+        known().insert(path.to_owned(), version.clone());
         Some(version)
     }
 
@@ -209,6 +208,10 @@ impl Program {
         Readiness { ready: true, version: Some(version), auth: auth.map(str::to_owned), hints }
     }
 }
+
+/// Versions of programs by path, as far as they are known.
+#[derive(Default)]
+pub(crate) struct ProgramVersions(Mutex<HashMap<PathBuf, String>>);
 
 /// Parses the three numbers of a version.
 fn numbers(version: &str) -> Option<[u64; 3]> {

@@ -42,9 +42,6 @@ const IDLE_MINUTES: u32 = 60;
 /// Shell of remote sandboxes.
 const SHELL: &str = "/bin/sh";
 
-/// Number of runs in this process so far. Their trials may have the same names, so sandbox names contain it.
-static RUNS: AtomicU64 = AtomicU64::new(0);
-
 /// Settings of remote sandboxes.
 #[derive(Debug, Clone, Default)]
 pub struct DaytonaOptions {
@@ -102,7 +99,7 @@ impl SandboxKind for Daytona {
             registry: Arc::clone(registry),
             options: options.daytona.clone(),
             policy: options.network.clone(),
-            number: RUNS.fetch_add(1, Ordering::Relaxed),
+            run: uuid::Uuid::new_v4(),
         }))
     }
 
@@ -175,8 +172,8 @@ struct DaytonaBackend {
     registry: Arc<Registry>,
     options: DaytonaOptions,
     policy: NetworkPolicy,
-    /// Number of the run within this process.
-    number: u64,
+    /// Random id of the run. Trials of several runs may have the same names, so names of sandboxes depend on it.
+    run: uuid::Uuid,
 }
 
 impl SandboxBackend for DaytonaBackend {
@@ -229,7 +226,7 @@ impl DaytonaBackend {
     /// Returns the name of a trial's remote sandbox. It is the same for every attempt to create the sandbox, and does
     /// not reveal anything about the test.
     fn name_of(&self, request: &Request) -> String {
-        let text = format!("{}/{}/{}", owner::mark(), self.number, request.name);
+        let text = format!("{}/{}", self.run, request.name);
         format!("trialrun-{}", digest::short(text.as_bytes()))
     }
 }

@@ -5,7 +5,6 @@ use std::fs::{self, File, Metadata};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, symlink};
 use std::path::{Component, Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::fcntl::AT_FDCWD;
 use nix::sys::stat::{UtimensatFlags, utimensat};
@@ -218,30 +217,32 @@ fn must_stay_below(root: &Path, git_file: &Path) -> io::Result<()> {
     Err(io::Error::new(ErrorKind::PermissionDenied, reason))
 }
 
-/// True if the file systems in use cannot share blocks between files. It is set at the first refusal, so that sharing
-/// is not tried again for every file.
-static NO_REFLINK: AtomicBool = AtomicBool::new(false);
-
-/// Returns `true` if sharing blocks has not failed so far.
-pub(super) fn may_share_blocks() -> bool {
-    !NO_REFLINK.load(Ordering::Relaxed)
+/// Sharing of blocks between files, which not all file systems support. After a refusal it is not tried again, because a
+/// copy of a tree consists of many files on the same file systems.
+#[derive(Default)]
+pub(super) struct BlockSharing {
+    is_refused: bool,
 }
 
-/// Makes the empty file `to` share the blocks of `from` instead of copying them. Returns `false` if that is not
-/// possible.
-pub(super) fn share_blocks(from: &File, to: &File) -> bool {
-    let shared = may_share_blocks() && reflink_copy::reflink_file(from, to).is_ok();
-    if !shared {
-        NO_REFLINK.store(true, Ordering::Relaxed);
+impl BlockSharing {
+    /// Returns `true` if sharing has not been refused so far.
+    pub(super) fn is_possible(&self) -> bool {
+        !self.is_refused
     }
-    shared
+
+    /// Makes the empty file `to` share the blocks of `from` instead of copying them. Returns `false` if that is not
+    /// possible.
+    pub(super) fn share(&mut self, from: &File, to: &File) -> bool {
+        self.is_refused = self.is_refused || reflink_copy::reflink_file(from, to).is_err();
+        !self.is_refused
+    }
 }
 
 /// Copies a file to a path that does not exist yet.
 fn copy_file(from: &Path, to: &Path, mode: u32) -> io::Result<()> {
     let mut source = File::open(from)?;
     let mut copy = File::options().read(true).write(true).create_new(true).mode(mode).open(to)?;
-    if !share_blocks(&source, &copy) {
+    if reflink_copy::reflink_file(&source, &copy).is_err() {
         io::copy(&mut source, &mut copy)?;
     }
     if copy.metadata()?.permissions().mode() & 0o777 != mode {

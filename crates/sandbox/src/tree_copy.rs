@@ -14,7 +14,7 @@ use walkdir::{DirEntry, WalkDir};
 
 use super::deadline::Deadline;
 use super::parallel;
-use super::tree::share_blocks;
+use super::tree::BlockSharing;
 
 /// Number of files that a thread takes at a time, and number of files that are listed before they are copied.
 const AT_A_TIME: usize = 512;
@@ -51,7 +51,7 @@ pub(super) fn copy_dated_tree(
     let mut listed: Vec<Listed> = Vec::new();
     let copy = |listed: &mut Vec<Listed>| {
         let copied = parallel::each(listed, AT_A_TIME, |files| {
-            let mut copier = Copier { deadline, buffer: vec![0; ONE_GO], exact: Vec::new() };
+            let mut copier = Copier::new(deadline);
             files.iter().try_for_each(|file| copier.listed(file, from, to, is_dated_back))
         });
         listed.clear();
@@ -138,18 +138,23 @@ pub(super) fn copy_file(from: &Path, to: &Path, deadline: Deadline) -> io::Resul
         source => source?,
     };
     let meta = source.metadata()?;
-    Copier { deadline, buffer: vec![0; ONE_GO], exact: Vec::new() }.file(from, &source, &meta, to, meta.modified()?)
+    Copier::new(deadline).file(from, &source, &meta, to, meta.modified()?)
 }
 
 /// Copies files one after the other.
 struct Copier {
     deadline: Deadline,
     buffer: Vec<u8>,
+    sharing: BlockSharing,
     /// Modes that files get exactly as requested when they are created, because the umask does not change them.
     exact: Vec<u32>,
 }
 
 impl Copier {
+    fn new(deadline: Deadline) -> Self {
+        Self { deadline, buffer: vec![0; ONE_GO], sharing: BlockSharing::default(), exact: Vec::new() }
+    }
+
     /// Copies a file or link from the tree `from` to the tree `to`, unless it has been deleted or replaced meanwhile.
     fn listed(
         &mut self,
@@ -185,7 +190,7 @@ impl Copier {
     fn file(&mut self, from: &Path, source: &File, meta: &Metadata, to: &Path, time: SystemTime) -> io::Result<()> {
         let mode = meta.mode() & 0o7777;
         let mut copy = File::options().read(true).write(true).create_new(true).mode(mode | 0o200).open(to)?;
-        if !share_blocks(source, &copy) {
+        if !self.sharing.share(source, &copy) {
             self.content(source, meta, &mut copy, from)?;
         }
         // Writing to a file can take away special permissions.

@@ -11,7 +11,7 @@ use nix::fcntl::{OFlag, open, openat};
 use nix::sys::stat::{Mode, mode_t};
 
 use super::parallel;
-use super::tree::{Item, Kind, may_share_blocks, set_time, share_blocks, time_of};
+use super::tree::{BlockSharing, Item, Kind, set_time, time_of};
 
 /// Number of files that a thread takes at a time.
 const AT_A_TIME: usize = 512;
@@ -57,7 +57,8 @@ pub(super) fn unpack(from: &Path, items: &[Item], to: &Path) -> io::Result<()> {
         }
     }
     parallel::each(items, AT_A_TIME, |items| {
-        let mut copier = Copier { from, to, place: None, buffer: vec![0; ONE_GO], exact: Vec::new() };
+        let (buffer, sharing) = (vec![0; ONE_GO], BlockSharing::default());
+        let mut copier = Copier { from, to, place: None, buffer, sharing, exact: Vec::new() };
         items.iter().try_for_each(|item| copier.copy(item))
     })?;
     // Must come last: entries cannot be created in a read-only directory.
@@ -72,6 +73,7 @@ struct Copier<'a> {
     to: &'a Path,
     place: Option<Directories>,
     buffer: Vec<u8>,
+    sharing: BlockSharing,
     /// Modes that files get exactly as requested when they are created, because the umask does not change them.
     exact: Vec<u32>,
 }
@@ -98,14 +100,15 @@ impl Copier<'_> {
 
     fn file(&mut self, path: &Path, mode: u32, size: u64, content: Option<&[u8]>) -> io::Result<()> {
         let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+        let content = content.filter(|_| !self.sharing.is_possible());
         let Directories { from, to, .. } = self.place(path.parent().unwrap_or(Path::new("")))?;
         let new = OFlag::O_RDWR | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_CLOEXEC;
         let mut copy = File::from(openat(to, name, new, Mode::from_bits_truncate(mode as mode_t))?);
-        if let Some(content) = content.filter(|_| !may_share_blocks()) {
+        if let Some(content) = content {
             copy.write_all(content)?;
         } else {
             let mut source = File::from(openat(from, name, OFlag::O_RDONLY | OFlag::O_CLOEXEC, Mode::empty())?);
-            if !share_blocks(&source, &copy) {
+            if !self.sharing.share(&source, &copy) {
                 self.content(&mut source, &mut copy, size)?;
             }
         }

@@ -16,17 +16,17 @@ mod tests;
 mod threads;
 
 use std::path::Path;
+use std::sync::Arc;
 
 use model::decode::Problems;
 use model::{Diagnostic, Node};
 use sandbox::{BoxFuture, Breakage};
-use script::Library;
 
 use self::config::{Api, AssistantConfig};
 use self::responses::Responses;
 use self::threads::Thread;
 use super::own_tools::{self, Owner};
-use super::{Agent, CaseContext, Description, SessionContext, joined};
+use super::{Agent, CaseContext, Description, RunState, SessionContext, joined};
 use crate::session::Session;
 
 /// An assistant hosted by OpenAI; see the module documentation.
@@ -49,18 +49,18 @@ impl Agent for Assistant {
         &DESCRIPTION
     }
 
-    fn check_argument(&self, _argument: Option<&str>, _modules: &Library) -> Vec<Diagnostic> {
+    fn check_argument(&self, _argument: Option<&str>, _state: &Arc<RunState>) -> Vec<Diagnostic> {
         vec![unconfigured()]
     }
 
-    fn check_config(&self, config: &Node, _directory: &Path, _modules: &Library) -> Vec<Diagnostic> {
+    fn check_config(&self, config: &Node, _directory: &Path, _state: &Arc<RunState>) -> Vec<Diagnostic> {
         let mut problems = Problems::new();
         AssistantConfig::read(config, &mut problems);
         problems
     }
 
     fn check(&self, context: &CaseContext<'_>) -> Vec<Diagnostic> {
-        let mut problems = own_tools::check(context.case, context.directory, context.modules, OWNER);
+        let mut problems = own_tools::check(context.case, context.directory, context.state, OWNER);
         let Some(config) = context.config else { return problems };
         // Errors in the configuration itself are reported separately, once.
         let Some(setting) = AssistantConfig::read(&config.node, &mut Problems::new()) else { return problems };

@@ -1,11 +1,10 @@
-use std::sync::Arc;
 use std::sync::Mutex;
 
 use model::{Ending, Fault};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::tests::harness::{AgentHarness, TestRun, case, configured};
+use crate::tests::harness::{AgentHarness, TestRun, case, configured, new_run};
 use crate::tests::loopback::{CannedResponse, Loopback, ReceivedRequest, unused_address};
 
 const KEY: &str = "canary-key-of-the-assistant";
@@ -233,14 +232,14 @@ async fn the_fault_for_a_run_without_an_answer_depends_on_its_status() {
     let incomplete = "its answer is incomplete (max_completion_tokens)";
     assert_eq!(ending("incomplete").await, Ending::GaveUp { reason: incomplete.into() });
     assert_eq!(ending("cancelled").await, Ending::Aborted { reason: "the run was cancelled by the service".into() });
-    for (message, messages) in [
+    for (message, expected) in [
         ("failed", "the run failed (server_error): oops [key]"),
         ("expired", "the run expired before it had an answer"),
         ("odd", "the run has an unknown status"),
         ("denied", "the key was not accepted"),
     ] {
         let Ending::ProviderFailed { reason } = ending(message).await else { panic!("{message}") };
-        assert!(reason.starts_with(messages) && !reason.contains(KEY), "{reason}");
+        assert!(reason.starts_with(expected) && !reason.contains(KEY), "{reason}");
     }
 }
 
@@ -274,11 +273,7 @@ async fn an_unreachable_service_breaks_the_trial() {
 
 fn problems(config: &Value) -> Vec<String> {
     let config = configured(config, Path::new("/none"));
-    Assistant
-        .check_config(&config.node, &config.directory, &script::Library::default())
-        .iter()
-        .map(ToString::to_string)
-        .collect()
+    Assistant.check_config(&config.node, &config.directory, &new_run()).iter().map(ToString::to_string).collect()
 }
 
 #[test]
@@ -309,23 +304,20 @@ fn a_configuration_is_read_strictly_and_all_problems_are_reported_together() {
         problems(&json!({"type": "assistant", "api": "assistants"})),
         ["agent.yaml:1:1: `api: assistants` needs an `assistant_id`"]
     );
-    assert_eq!(
-        Assistant.check_argument(None, &script::Library::default())[0].to_string(),
-        "`assistant` needs a configuration"
-    );
+    assert_eq!(Assistant.check_argument(None, &new_run())[0].to_string(), "`assistant` needs a configuration");
 }
 
 #[test]
 fn missing_settings_are_reported_before_the_run() {
-    let describe = |config: Value| harness(&config, &["go"]).check(&Assistant);
-    assert_eq!(describe(json!({})), ["agent.yaml:1:1: `assistant` needs a `model`"]);
+    let problems = |config: Value| harness(&config, &["go"]).check(&Assistant);
+    assert_eq!(problems(json!({})), ["agent.yaml:1:1: `assistant` needs a `model`"]);
     assert_eq!(
-        describe(json!({"model": "m"})),
+        problems(json!({"model": "m"})),
         ["agent.yaml:1:1: the assistant cannot be used: `openai-responses` needs a key: OPENAI_API_KEY is not set"]
     );
-    assert_eq!(describe(json!({"model": "m", "api_key": KEY})), [""; 0]);
-    assert_eq!(describe(json!({"assistant_id": "a", "base_url": "http://127.0.0.1:1"})), [""; 0]);
-    let bad = describe(json!({"model": "m", "base_url": "nonsense"}));
+    assert_eq!(problems(json!({"model": "m", "api_key": KEY})), [""; 0]);
+    assert_eq!(problems(json!({"assistant_id": "a", "base_url": "http://127.0.0.1:1"})), [""; 0]);
+    let bad = problems(json!({"model": "m", "base_url": "nonsense"}));
     assert!(bad[0].contains("cannot be used"), "{bad:?}");
     let mut tools = harness(&json!({"model": "m", "api_key": KEY}), &["go"]);
     tools.case.messages[0].tools = vec![json!("Bash")];

@@ -111,7 +111,7 @@ impl Agent for Codex {
             let program = PROGRAM.find(&context)?;
             // The file of a thread also has the version, but it may not be there yet when the session is recorded.
             let has_own_system = context.sandbox()?.has_own_system();
-            let version = if has_own_system { None } else { PROGRAM.known_version(&context.host, &program).await };
+            let version = if has_own_system { None } else { PROGRAM.known_version(&context, &program).await };
             let launch = Launch::prepare(program, &context)?;
             Ok(Box::new(CodexSession::new(launch, context.sandbox()?, version)) as Box<dyn Session>)
         })

@@ -1,9 +1,11 @@
 //! Exports of a module.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use script::{Function, Library, ScriptError, Value};
+use script::{Function, Value};
 
+use crate::RunState;
 use crate::engine::Program;
 use crate::network::Network;
 
@@ -64,16 +66,15 @@ impl Export {
 }
 
 /// Returns the program that loads the module in `file`, which may send requests to the hosts of `network`.
-pub(super) fn program(file: &Path, network: Option<Network>, modules: &Library) -> Result<Program, ScriptError> {
-    let file =
-        std::path::absolute(file).map_err(|error| ScriptError::Failed(format!("{}: {error}", file.display())))?;
+pub(super) fn program(file: &Path, network: Option<Network>, state: &Arc<RunState>) -> Program {
+    let file = state.cwd.join(file);
     let directory = file.parent().map_or_else(|| PathBuf::from("."), Path::to_owned);
-    Ok(Program {
+    Program {
         directory,
         modules: vec![file.to_string_lossy().into_owned()],
         text: FIND.to_owned(),
         network,
-        library: modules.clone(),
+        state: Arc::clone(state),
         is_shared: false,
-    })
+    }
 }

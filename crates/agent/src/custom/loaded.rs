@@ -1,6 +1,6 @@
 //! Modules that are loaded into engines, and the pool of engines that trials share.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use script::ScriptError;
 
@@ -12,7 +12,9 @@ const IDLE: usize = 32;
 /// Maximum number of trials that share an engine. It limits the memory that a module can accumulate in its variables.
 const USES: usize = 1_000;
 
-static POOL: Mutex<Vec<Loaded>> = Mutex::new(Vec::new());
+/// Idle engines that trials of a run share.
+#[derive(Default)]
+pub(crate) struct EnginePool(Mutex<Vec<Loaded>>);
 
 /// A module in an engine.
 pub(super) struct Loaded {
@@ -34,7 +36,7 @@ impl Loaded {
         timeout_ms: u64,
         may_be_shared: bool,
     ) -> Result<Option<Self>, ScriptError> {
-        if may_be_shared && let Some(mut known) = take(&program, timeout_ms) {
+        if may_be_shared && let Some(mut known) = program.state.engines.take(&program, timeout_ms) {
             known.uses += 1;
             return Ok(Some(known));
         }
@@ -68,25 +70,27 @@ impl Loaded {
             return Some(self);
         }
         if self.uses < USES && self.engine.renew() {
-            let mut pool = POOL.lock().unwrap_or_else(PoisonError::into_inner);
-            // Drops engines that belong to other plans, because their modules may be out of date.
-            pool.retain(|idle| idle.program.library.is_same(&self.program.library));
-            if pool.len() == IDLE {
-                pool.remove(0);
-            }
-            pool.push(self);
+            Arc::clone(&self.program.state).engines.put(self);
         }
         None
     }
 }
 
-/// Takes the engine that was returned last, because its memory is still in the CPU caches.
-fn take(program: &Program, timeout_ms: u64) -> Option<Loaded> {
-    let mut pool = POOL.lock().unwrap_or_else(PoisonError::into_inner);
-    let index = pool.iter().rposition(|idle| {
-        idle.timeout_ms == timeout_ms
-            && idle.program.modules == program.modules
-            && idle.program.library.is_same(&program.library)
-    })?;
-    Some(pool.remove(index))
+impl EnginePool {
+    /// Returns an engine to the pool.
+    fn put(&self, loaded: Loaded) {
+        let mut pool = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if pool.len() == IDLE {
+            pool.remove(0);
+        }
+        pool.push(loaded);
+    }
+
+    /// Takes the engine that was returned last, because its memory is still in the CPU caches.
+    fn take(&self, program: &Program, timeout_ms: u64) -> Option<Loaded> {
+        let mut pool = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let index =
+            pool.iter().rposition(|idle| idle.timeout_ms == timeout_ms && idle.program.modules == program.modules)?;
+        Some(pool.remove(index))
+    }
 }

@@ -9,14 +9,15 @@ mod return_value;
 mod session;
 
 use std::path::Path;
+use std::sync::Arc;
 
 use model::{Diagnostic, Node};
 use sandbox::{BoxFuture, Breakage};
-use script::Library;
 
+pub(crate) use self::loaded::EnginePool;
 use self::module::Module;
 use self::session::CustomSession;
-use super::{Agent, CaseContext, Description, SessionContext};
+use super::{Agent, CaseContext, Description, RunState, SessionContext};
 use crate::session::Session;
 
 /// A user's module; see the module documentation.
@@ -39,17 +40,17 @@ impl Agent for Custom {
         &DESCRIPTION
     }
 
-    fn check_argument(&self, argument: Option<&str>, modules: &Library) -> Vec<Diagnostic> {
+    fn check_argument(&self, argument: Option<&str>, state: &Arc<RunState>) -> Vec<Diagnostic> {
         match Module::from_argument(argument) {
-            Ok(module) => module.check(modules),
+            Ok(module) => module.check(state),
             Err(problem) => vec![*problem],
         }
     }
 
-    fn check_config(&self, config: &Node, directory: &Path, modules: &Library) -> Vec<Diagnostic> {
+    fn check_config(&self, config: &Node, directory: &Path, state: &Arc<RunState>) -> Vec<Diagnostic> {
         let mut problems = Vec::new();
         if let Some((module, place)) = Module::read(config, directory, &mut problems) {
-            let found = module.check(modules).into_iter();
+            let found = module.check(state).into_iter();
             problems.extend(found.map(|problem| match problem.source {
                 Some(_) => problem,
                 None => problem.at(place.excerpt()),

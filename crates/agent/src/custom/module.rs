@@ -1,16 +1,16 @@
 //! Resolves the module named on the command line or in a project.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use model::decode::{Fields, Problems};
 use model::{Diagnostic, Excerpt, Node, NodeKind};
-use script::Library;
 use serde_json::{Map, Value as Json};
 
 use super::export::{self, Export};
-use crate::SessionContext;
 use crate::field::without_functions;
 use crate::network::{self, Network};
+use crate::{RunState, SessionContext};
 
 /// A user's module.
 pub(super) struct Module {
@@ -65,13 +65,13 @@ impl Module {
     }
 
     /// Returns the problems with the module.
-    pub(super) fn check(&self, modules: &Library) -> Vec<Diagnostic> {
+    pub(super) fn check(&self, state: &Arc<RunState>) -> Vec<Diagnostic> {
         let file = &self.file;
         if let Err(error) = std::fs::metadata(&self.path) {
             return vec![Diagnostic::error(format!("cannot read the module `{file}`: {error}"))];
         }
         let at_start = |problem: Diagnostic| problem.at(Excerpt::of_file(file.as_str()));
-        match export::program(&self.path, Network::to(&self.hosts, None), modules).and_then(|program| program.check()) {
+        match export::program(&self.path, Network::to(&self.hosts, None), state).check() {
             Ok(value) if Export::read(&value).is_some() => Vec::new(),
             Ok(_) => {
                 let problem = Diagnostic::error(format!("`{file}` exports neither `execute` nor `send`"));

@@ -43,8 +43,8 @@ impl CustomSession {
             .map_err(|problems| problems.first().map_or_else(|| Breakage::harness("`custom` has no module"), broken))?;
         let Module { file, path, options, hosts } = module;
         let broken = |error: &ScriptError| Breakage::environment(format!("`{file}` cannot be loaded: {error}"));
-        let network = Network::to(&hosts, Some(&session_context.host));
-        let program = export::program(&path, network, &session_context.modules).map_err(|error| broken(&error))?;
+        let network = Network::to(&hosts, Some(session_context));
+        let program = export::program(&path, network, &session_context.state);
         let case = &session_context.case;
         let is_long = case.messages.len() > 1 || case.code.is_some() || case.user.is_some();
         // Modules often keep the state of a conversation in variables, and for modules that use the network the time
@@ -222,7 +222,6 @@ fn threw(name: &str, error: &ScriptError) -> Ending {
 
 /// Returns the ending for an agent that gave up. If the reason is a request that `network` does not allow, the
 /// configuration is wrong.
-/// configuration.
 fn gave_up(reason: String) -> Ending {
     match network::refusal(&reason) {
         Some(reason) => Ending::InvalidTest { reason },

@@ -2,7 +2,7 @@ use model::{Budget, Case, Ending, Fault, Step};
 use serde_json::{Map, Value as Json, json};
 
 use super::*;
-use crate::tests::harness::{AgentHarness, TestRun, case, configured};
+use crate::tests::harness::{AgentHarness, TestRun, case, configured, new_run};
 use crate::tests::loopback::{CannedResponse, Loopback};
 
 /// Creates a module with this text in a new directory, and returns the argument that refers to it.
@@ -35,7 +35,7 @@ fn notices(played: &mut TestRun) -> Vec<(String, String)> {
 }
 
 fn problems(file: &str) -> Vec<String> {
-    Custom.check_argument(Some(file), &script::Library::default()).iter().map(ToString::to_string).collect()
+    Custom.check_argument(Some(file), &new_run()).iter().map(ToString::to_string).collect()
 }
 
 #[tokio::test]
@@ -185,6 +185,19 @@ async fn conversations_and_adapters_share_no_state() {
 }
 
 #[tokio::test]
+async fn two_runs_share_no_engine_and_no_module() {
+    let (_dir, file) = module("agent.js", "let n = 0; export default () => `first ${++n}`");
+    let play = async |state: &Arc<RunState>| {
+        let harness = AgentHarness { state: Arc::clone(state), ..harness(&file, case("a", &["go"])) };
+        harness.play(&Custom).await.unwrap().answer().map(str::to_owned).unwrap()
+    };
+    let (first, second) = (new_run(), new_run());
+    assert_eq!([play(&first).await, play(&first).await], ["first 1", "first 2"]);
+    std::fs::write(&file, "let n = 0; export default () => `second ${++n}`").unwrap();
+    assert_eq!([play(&second).await, play(&first).await], ["second 1", "first 3"]);
+}
+
+#[tokio::test]
 async fn an_engine_is_not_reused_after_a_call_that_throws_or_leaves_work_behind() {
     for end in [
         "setTimeout(() => { n = 99 }, 1)",
@@ -320,8 +333,8 @@ async fn console_lines_are_recorded_in_order() {
     )
     .await;
     let notices = notices(&mut played);
-    let messages: Vec<_> = notices.iter().map(|(from, text)| (from.as_str(), text.as_str())).collect();
-    assert_eq!(messages, [("agent", "loaded"), ("agent", "one { a: 1 }"), ("stderr", "two")]);
+    let lines: Vec<_> = notices.iter().map(|(from, text)| (from.as_str(), text.as_str())).collect();
+    assert_eq!(lines, [("agent", "loaded"), ("agent", "one { a: 1 }"), ("stderr", "two")]);
 }
 
 #[tokio::test]
@@ -382,21 +395,21 @@ async fn an_answer_with_several_calls_is_one_turn() {
 
 #[test]
 fn an_unusable_module_is_detected_before_anything_runs() {
-    assert_eq!(Custom.check_argument(None, &script::Library::default())[0].to_string(), "`custom` needs a module");
+    assert_eq!(Custom.check_argument(None, &new_run())[0].to_string(), "`custom` needs a module");
     assert!(problems("/none.js")[0].starts_with("cannot read the module `/none.js`"));
     let (_dir, file) = module("agent.js", "export const excute = () => 1;");
     assert_eq!(problems(&file), [format!("{file}:1:1: `{file}` exports neither `execute` nor `send`")]);
-    let describe = |text: &str| {
+    let problem = |text: &str| {
         let (_dir, file) = module("broken.js", text);
         problems(&file).remove(0)
     };
-    assert!(describe("export default () => {\n  let 1 = 2;\n}").contains("broken.js:2:"));
+    assert!(problem("export default () => {\n  let 1 = 2;\n}").contains("broken.js:2:"));
     assert!(
-        describe("import fs from 'node:fs';\nexport default () => 1;")
+        problem("import fs from 'node:fs';\nexport default () => 1;")
             .contains("broken.js:1:16: node:fs is not available")
     );
-    assert!(describe("\nnull.x;").contains("broken.js:2:"));
-    assert!(describe("import './none.js';").contains("broken.js:1:"));
+    assert!(problem("\nnull.x;").contains("broken.js:2:"));
+    assert!(problem("import './none.js';").contains("broken.js:1:"));
     let (_dir, file) = module("fine.js", "export default () => 1;");
     assert_eq!(problems(&file), [""; 0]);
 }
@@ -484,17 +497,13 @@ async fn a_failed_connection_breaks_the_trial_and_a_failed_answer_fails_it() {
 fn a_configuration_is_read_strictly() {
     let (dir, _file) = module("fine.js", "export const send = () => 'x';");
     std::fs::write(dir.path().join("odd.js"), "export const sent = 1;").unwrap();
-    let describe = |config: Json| -> Vec<String> {
+    let problems = |config: Json| -> Vec<String> {
         let config = configured(&config, dir.path());
-        Custom
-            .check_config(&config.node, &config.directory, &script::Library::default())
-            .iter()
-            .map(ToString::to_string)
-            .collect()
+        Custom.check_config(&config.node, &config.directory, &new_run()).iter().map(ToString::to_string).collect()
     };
-    assert_eq!(describe(json!({"type": "custom", "module": "fine.js", "options": {"a": 1}})), [""; 0]);
+    assert_eq!(problems(json!({"type": "custom", "module": "fine.js", "options": {"a": 1}})), [""; 0]);
     assert_eq!(
-        describe(json!({"type": "custom", "modul": "fine.js", "options": 1})),
+        problems(json!({"type": "custom", "modul": "fine.js", "options": 1})),
         [
             "agent.yaml:1:1: a `custom` agent has no `module`",
             "agent.yaml:1:1: `options` must be a map, not a number",
@@ -502,10 +511,10 @@ fn a_configuration_is_read_strictly() {
         ]
     );
     assert_eq!(
-        describe(json!({"type": "custom", "module": "odd.js"})),
+        problems(json!({"type": "custom", "module": "odd.js"})),
         ["odd.js:1:1: `odd.js` exports neither `execute` nor `send`"]
     );
-    let missing = describe(json!({"type": "custom", "module": "none.js"}));
+    let missing = problems(json!({"type": "custom", "module": "none.js"}));
     assert!(missing[0].starts_with("agent.yaml:1:1: cannot read the module `none.js`"), "{missing:?}");
 }
 
@@ -529,7 +538,7 @@ async fn asks(address: &str, hosts: Json) -> Result<TestRun, sandbox::Breakage> 
     let (dir, _file) = module("agent.js", ASKING);
     let config = json!({"type": "custom", "module": "agent.js", "options": {"address": address}, "network": hosts});
     let config = configured(&config, dir.path());
-    assert_eq!(Custom.check_config(&config.node, dir.path(), &script::Library::default()), []);
+    assert_eq!(Custom.check_config(&config.node, dir.path(), &new_run()), []);
     AgentHarness { config: Some(config), ..AgentHarness::for_case(case("a", &["hi"])) }.play(&Custom).await
 }
 
@@ -552,8 +561,8 @@ async fn a_module_can_send_requests_only_to_allowed_hosts() {
         // The project does not list the host, so it is not the agent's fault.
         let reason =
             "`send` threw TypeError: `127.0.0.1` is not in the agent's `network`; to allow it, write `network: [";
-        let Some(Ending::InvalidTest { reason: output }) = played.endings.first() else { panic!("{hosts}") };
-        assert!(output.starts_with(reason) && output.ends_with(", 127.0.0.1]`"), "{output}");
+        let Some(Ending::InvalidTest { reason: refused }) = played.endings.first() else { panic!("{hosts}") };
+        assert!(refused.starts_with(reason) && refused.ends_with(", 127.0.0.1]`"), "{refused}");
     }
     assert_eq!(server.asked().len(), before);
 }
@@ -586,10 +595,10 @@ async fn a_request_without_an_answer_ends_with_the_trial() {
 #[test]
 fn hosts_are_names_and_ports() {
     let (dir, _file) = module("agent.js", "export const send = async () => (await fetch('http://h/')).text();");
-    let describe = |hosts: Json| {
+    let count = |hosts: Json| {
         let config = json!({"type": "custom", "module": "agent.js", "network": hosts});
-        Custom.check_config(&configured(&config, dir.path()).node, dir.path(), &script::Library::default()).len()
+        Custom.check_config(&configured(&config, dir.path()).node, dir.path(), &new_run()).len()
     };
-    assert_eq!(describe(json!(["api.example.com", "localhost:3000", "[::1]:80"])), 0);
-    assert_eq!(describe(json!(["https://api.example.com", "h/path", "u@h", "", 5])), 5);
+    assert_eq!(count(json!(["api.example.com", "localhost:3000", "[::1]:80"])), 0);
+    assert_eq!(count(json!(["https://api.example.com", "h/path", "u@h", "", 5])), 5);
 }

@@ -1,16 +1,17 @@
 //! Functions referenced by a configuration, in an engine of their own.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use model::{Diagnostic, Ending, Node};
 use sandbox::Breakage;
-use script::{Function, Library, ScriptError, Value};
+use script::{Function, ScriptError, Value};
 use serde_json::Value as Json;
 
 use super::super::engine::{Engine, Program, is_of_the_program};
 use super::settings::Settings;
-use crate::SessionContext;
 use crate::turn::Turn;
+use crate::{RunState, SessionContext};
 
 /// Resolves each path, in the module or in its default export. A function keeps its `this`.
 const FIND: &str = "function find(module, path) {
@@ -43,7 +44,7 @@ impl Functions {
     /// Loads the functions named in `settings`; returns `None` if there are none.
     pub(super) async fn load(settings: &Settings, context: &SessionContext) -> Result<Option<Self>, Breakage> {
         let directory = context.config.as_ref().map_or(&*context.directory, |config| &config.directory);
-        let Some(program) = program(settings, directory, &context.modules) else { return Ok(None) };
+        let Some(program) = program(settings, directory, &context.state) else { return Ok(None) };
         let loaded = Engine::start(program, context.setup.timeout_ms).await;
         let (engine, value) = loaded.map_err(|error| {
             Breakage::environment(format!("the functions of the agent's configuration cannot be loaded: {error}"))
@@ -70,8 +71,8 @@ impl Functions {
 }
 
 /// Returns the problems with the functions named in `settings`. `config` is the node that names them.
-pub(super) fn check(settings: &Settings, config: &Node, directory: &Path, modules: &Library) -> Vec<Diagnostic> {
-    let Some(program) = program(settings, directory, modules) else { return Vec::new() };
+pub(super) fn check(settings: &Settings, config: &Node, directory: &Path, state: &Arc<RunState>) -> Vec<Diagnostic> {
+    let Some(program) = program(settings, directory, state) else { return Vec::new() };
     let value = match program.check() {
         Ok(value) => value,
         Err(error) => {
@@ -91,7 +92,7 @@ fn listed(value: Value) -> std::vec::IntoIter<Option<Function>> {
     items.into_iter().map(function).collect::<Vec<_>>().into_iter()
 }
 
-fn program(settings: &Settings, directory: &Path, library: &Library) -> Option<Program> {
+fn program(settings: &Settings, directory: &Path, state: &Arc<RunState>) -> Option<Program> {
     let references = settings.functions().into_iter().flatten();
     let split = |reference: &str| {
         let (module, path) = reference.rsplit_once('#').unwrap_or((reference, ""));
@@ -105,7 +106,7 @@ fn program(settings: &Settings, directory: &Path, library: &Library) -> Option<P
         modules,
         text,
         network: None,
-        library: library.clone(),
+        state: Arc::clone(state),
         is_shared: false,
     })
 }

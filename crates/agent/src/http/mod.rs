@@ -15,12 +15,11 @@ use std::sync::Arc;
 
 use model::{Case, Diagnostic, Excerpt, Node};
 use sandbox::{BoxFuture, Breakage};
-use script::Library;
 
 use self::body::{Body, MessageContext};
 use self::session::HttpSession;
 use self::settings::Settings;
-use super::{Agent, CaseContext, Configured, Description, SessionContext, joined};
+use super::{Agent, CaseContext, Configured, Description, RunState, SessionContext, joined};
 use crate::session::Session;
 
 /// An agent behind HTTP; see the module documentation.
@@ -44,7 +43,7 @@ impl Agent for Http {
         &DESCRIPTION
     }
 
-    fn check_argument(&self, argument: Option<&str>, _modules: &Library) -> Vec<Diagnostic> {
+    fn check_argument(&self, argument: Option<&str>, _state: &Arc<RunState>) -> Vec<Diagnostic> {
         let Some(url) = argument.filter(|url| !url.is_empty()) else {
             let problem = Diagnostic::error("`http` requires a URL");
             return vec![
@@ -55,11 +54,11 @@ impl Agent for Http {
         problem.into_iter().map(|problem| Diagnostic::error(format!("`http:{url}`: {problem}"))).collect()
     }
 
-    fn check_config(&self, config: &Node, directory: &Path, modules: &Library) -> Vec<Diagnostic> {
+    fn check_config(&self, config: &Node, directory: &Path, state: &Arc<RunState>) -> Vec<Diagnostic> {
         let mut problems = Vec::new();
         let settings = Settings::read(config, &mut problems);
         if let Some(settings) = settings {
-            problems.extend(functions::check(&settings, config, directory, modules));
+            problems.extend(functions::check(&settings, config, directory, state));
         }
         problems
     }

@@ -18,7 +18,6 @@ use super::functions::{Functions, Role};
 use super::settings::{Parser, Settings};
 use super::text::{clipped, one_line};
 use crate::SessionContext;
-use crate::http_client::client;
 use crate::session::Session;
 use crate::turn::{Turn, finished, too_deep, unless_stopped};
 
@@ -45,7 +44,7 @@ pub(super) struct HttpSession {
 
 impl HttpSession {
     pub(super) async fn open(session_context: &SessionContext, settings: Settings) -> Result<Self, Breakage> {
-        let made = client(settings.url.scheme() == "https", &session_context.host);
+        let made = session_context.state.clients.client(settings.url.scheme() == "https", &session_context.host);
         let client = made.map_err(|error| Breakage::environment(format!("cannot create an HTTP client: {error}")))?;
         let functions = Functions::load(&settings, session_context).await?;
         Ok(Self {

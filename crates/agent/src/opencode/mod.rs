@@ -130,7 +130,7 @@ impl Agent for OpenCode {
         Box::pin(async move {
             let program = PROGRAM.find(&context)?;
             let has_own_system = context.sandbox()?.has_own_system();
-            let version = if has_own_system { None } else { PROGRAM.known_version(&context.host, &program).await };
+            let version = if has_own_system { None } else { PROGRAM.known_version(&context, &program).await };
             let launch = Launch::prepare(program, &context)?;
             Ok(Box::new(OpenCodeSession::new(launch, context.sandbox()?, version)) as Box<dyn Session>)
         })

@@ -12,13 +12,12 @@ use std::time::SystemTime;
 
 use model::{Diagnostic, Ending, Step, Usage, UserMessage};
 use sandbox::{BoxFuture, Breakage};
-use script::Library;
 
 use self::answer::RecordedAnswer;
 use self::answers::Answers;
 use super::step_recorder::StepRecorder;
 use super::transcript::{ReportedTurn, perform};
-use super::{Agent, CaseContext, Costs, Description, SessionContext};
+use super::{Agent, CaseContext, Costs, Description, RunState, SessionContext};
 use crate::session::Session;
 use crate::turn::{Turn, finished};
 
@@ -26,44 +25,44 @@ use crate::turn::{Turn, finished};
 const MAX_FILE_BYTES: u64 = 1 << 30;
 
 /// Replays answers from a file.
-pub struct Recorded {
-    /// Files read so far, with their modification time and length, so that a changed file is read again.
-    files: Mutex<BTreeMap<PathBuf, (Stamp, Arc<Answers>)>>,
-}
+pub struct Recorded;
+
+/// Files of answers that were read so far, with their modification time and length, so that a changed file is read
+/// again. A thousand cases do not read their file a thousand times.
+#[derive(Default)]
+pub(crate) struct AnswerFiles(Mutex<BTreeMap<PathBuf, (Stamp, Arc<Answers>)>>);
 
 type Stamp = (Option<SystemTime>, u64);
 
-/// The agent. It caches the content of files, so that a thousand cases do not read their file a thousand times.
-pub(super) static RECORDED: Recorded = Recorded { files: Mutex::new(BTreeMap::new()) };
-
-impl Recorded {
-    /// Returns the content of `file` as it was checked for this run.
-    fn known(&self, file: &Path) -> std::io::Result<Arc<Answers>> {
-        let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+impl AnswerFiles {
+    /// Returns the content of `file`, relative to `cwd`, as it was checked for this run.
+    fn known(&self, cwd: &Path, file: &Path) -> std::io::Result<Arc<Answers>> {
+        let files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match files.get(file) {
             Some((_, answers)) => Ok(Arc::clone(answers)),
             None => {
                 drop(files);
-                self.read(file)
+                self.read(cwd, file)
             }
         }
     }
 
-    /// Returns the content of `file`, and reads it again only if it has changed.
-    fn read(&self, file: &Path) -> std::io::Result<Arc<Answers>> {
-        let meta = file.metadata()?;
+    /// Returns the content of `file`, relative to `cwd`, and reads it again only if it has changed.
+    fn read(&self, cwd: &Path, file: &Path) -> std::io::Result<Arc<Answers>> {
+        let path = cwd.join(file);
+        let meta = path.metadata()?;
         // Reading a pipe would block, and a device may have no end.
         if !meta.is_file() {
             return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, "it is not a regular file"));
         }
         let stamp = (meta.modified().ok(), meta.len());
-        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((known, answers)) = files.get(file)
             && *known == stamp
         {
             return Ok(Arc::clone(answers));
         }
-        let text = files::read_named_text(file, MAX_FILE_BYTES)?;
+        let text = files::read_named_text(&path, MAX_FILE_BYTES)?;
         let answers = Arc::new(Answers::parse(&file.to_string_lossy(), text));
         files.insert(file.to_owned(), (stamp, Arc::clone(&answers)));
         Ok(answers)
@@ -85,20 +84,20 @@ impl Agent for Recorded {
         &DESCRIPTION
     }
 
-    fn check_argument(&self, argument: Option<&str>, _modules: &Library) -> Vec<Diagnostic> {
+    fn check_argument(&self, argument: Option<&str>, state: &Arc<RunState>) -> Vec<Diagnostic> {
         let Some(file) = argument.filter(|file| !file.is_empty()) else {
             return vec![
                 Diagnostic::error("`recorded` needs a file of answers").help("write `recorded:answers.jsonl`"),
             ];
         };
-        match self.read(Path::new(file)) {
+        match state.answers.read(&state.cwd, Path::new(file)) {
             Ok(answers) => answers.problems.clone(),
             Err(error) => vec![Diagnostic::error(format!("cannot read the answers `{file}`: {error}"))],
         }
     }
 
     fn answers(&self, context: &CaseContext<'_>) -> Option<u64> {
-        let answers = self.known(Path::new(context.argument.unwrap_or_default())).ok()?;
+        let answers = context.state.answers.known(&context.state.cwd, Path::new(context.argument.unwrap_or_default())).ok()?;
         let (case, index) = (&context.case.id, context.case.position);
         answers.may_answer(case, index).then(|| answers.number_of(case, index) as u64)
     }
@@ -107,7 +106,7 @@ impl Agent for Recorded {
         let file = context.argument.unwrap_or_default();
         let case = context.case;
         // The error from reading the file has already been reported.
-        let Ok(answers) = self.known(Path::new(file)) else { return Vec::new() };
+        let Ok(answers) = context.state.answers.known(&context.state.cwd, Path::new(file)) else { return Vec::new() };
         // The missing answer may be in a line that could not be read.
         if answers.may_answer(&case.id, case.position) || answers.is_broken {
             return Vec::new();
@@ -124,8 +123,10 @@ impl Agent for Recorded {
 impl Recorded {
     fn start(&self, session_context: &SessionContext) -> Result<Box<dyn Session>, Breakage> {
         let file = session_context.argument.as_deref().unwrap_or_default();
-        let answers = self
-            .known(Path::new(file))
+        let state = &session_context.state;
+        let answers = state
+            .answers
+            .known(&state.cwd, Path::new(file))
             .map_err(|error| Breakage::environment(format!("cannot read the answers `{file}`: {error}")))?;
         let case = &session_context.case;
         let Some(line) =
@@ -235,7 +236,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::tests::harness::{AgentHarness, case, response};
+    use crate::tests::harness::{AgentHarness, case, new_run, response, run_state};
 
     fn file(text: &str) -> (tempfile::TempDir, String) {
         let dir = tempfile::tempdir().unwrap();
@@ -255,7 +256,7 @@ mod tests {
         );
         let mut asking = case("a", &["go"]);
         asking.user_responses = vec![response("Sure", "yes")];
-        let played = harness(&path, asking).play(&RECORDED).await.unwrap();
+        let played = harness(&path, asking).play(&Recorded).await.unwrap();
         assert_eq!(played.calls(), [("Bash", "x", true), ("Read", "(none)", false)]);
         assert_eq!((played.answer(), played.tokens()), (Some("done"), Some(7)));
         assert_eq!(played.turn.trace().turn_count(), 3);
@@ -267,11 +268,11 @@ mod tests {
     #[tokio::test]
     async fn an_error_breaks_the_trial_and_so_does_a_missing_line() {
         let (_dir, path) = file("{\"case\":\"a\",\"error\":\"no network\"}\n{\"case\":\"b\"}");
-        let broken = harness(&path, case("a", &["go"])).play(&RECORDED).await.err().unwrap();
+        let broken = harness(&path, case("a", &["go"])).play(&Recorded).await.err().unwrap();
         assert_eq!(broken, Breakage::environment("recorded error: no network"));
-        let missing = harness(&path, case("c", &["go"])).play(&RECORDED).await.err().unwrap();
+        let missing = harness(&path, case("c", &["go"])).play(&Recorded).await.err().unwrap();
         assert!(missing.reason.ends_with("has no answer for the case `c`"));
-        let empty = harness(&path, case("b", &["go"])).play(&RECORDED).await.unwrap();
+        let empty = harness(&path, case("b", &["go"])).play(&Recorded).await.unwrap();
         assert_eq!((empty.answer(), empty.turn.trace().turn_count()), (None, 0));
     }
 
@@ -281,13 +282,13 @@ mod tests {
             file("{\"case\":\"a\",\"output\":\"1\"}\n{\"output\":\"second\"}\n{\"case\":\"a\",\"output\":\"2\"}");
         let answer = async |id: &str, position, repetition| {
             let harness = AgentHarness { position, repetition, ..harness(&path, case(id, &["go"])) };
-            harness.play(&RECORDED).await.unwrap().answer().map(str::to_owned)
+            harness.play(&Recorded).await.unwrap().answer().map(str::to_owned)
         };
         assert_eq!(answer("a", 0, 1).await.as_deref(), Some("1"));
         assert_eq!(answer("a", 0, 2).await.as_deref(), Some("2"));
         assert_eq!(answer("a", 0, 9).await.as_deref(), Some("2"));
         assert_eq!(answer("b", 1, 1).await.as_deref(), Some("second"));
-        let answers = RECORDED.known(Path::new(&path)).unwrap();
+        let answers = run_state().answers.known(Path::new("."), Path::new(&path)).unwrap();
         assert_eq!(["a", "b"].map(|case| answers.number_of(case, None)), [2, 1]);
     }
 
@@ -297,7 +298,7 @@ mod tests {
             r#"{"messages":[{"role":"user","content":"1"},{"role":"assistant","content":"a"},{"role":"user","content":"2"},{"role":"assistant","content":"b"},{"role":"user","content":"3"},{"role":"assistant","content":"c"}],"usage":{"output":1}}"#,
         );
         let turns = async |messages: &[&str]| {
-            let played = harness(&path, case("x", messages)).play(&RECORDED).await.unwrap();
+            let played = harness(&path, case("x", messages)).play(&Recorded).await.unwrap();
             let turns = played.turn.trace().turns.iter().map(|turn| (turn.user_message, turn.text.clone()));
             (turns.collect::<Vec<_>>(), played.answer().map(str::to_owned), played.tokens())
         };
@@ -313,14 +314,14 @@ mod tests {
     #[tokio::test]
     async fn a_message_without_a_recording_does_not_count_against_the_agent() {
         let (_dir, path) = file("{\"case\":\"a\",\"output\":\"one\"}");
-        let played = harness(&path, case("a", &["go", "on"])).play(&RECORDED).await.unwrap();
+        let played = harness(&path, case("a", &["go", "on"])).play(&Recorded).await.unwrap();
         let reason = format!("the answer in `{path}` for the case `a` is for 1 message, but message 2 was sent");
         assert_eq!(played.endings, [Ending::Finished, Ending::InvalidTest { reason }]);
         let record = json!({
             "id": "a", "suite": "s", "case": "a", "arm": "x", "repetition": 1, "outcome": "passed", "answer": "both",
         });
         let (_dir, path) = file(&record.to_string());
-        let played = harness(&path, case("a", &["go", "on"])).play(&RECORDED).await.unwrap();
+        let played = harness(&path, case("a", &["go", "on"])).play(&Recorded).await.unwrap();
         assert_eq!((played.endings.len(), played.answer()), (2, Some("both")), "a report has only the last answer");
         assert_eq!(played.endings[1], Ending::Finished);
     }
@@ -339,7 +340,7 @@ mod tests {
             source: model::Excerpt::of_file("case.yaml"),
         };
         let open = Case { user: Some(user.into()), ..case("a", &["1"]) };
-        assert_eq!(harness(&path, open).play(&RECORDED).await.unwrap().answer(), Some("one"));
+        assert_eq!(harness(&path, open).play(&Recorded).await.unwrap().answer(), Some("one"));
     }
 
     #[tokio::test]
@@ -347,12 +348,12 @@ mod tests {
         let (_dir, path) = file(
             "{\"case\":\"a\",\"output\":\"x\",\"ending\":\"gave_up\",\"because\":\"no\",\"usage\":{\"input\":3}}\n{\"case\":\"b\",\"tool_calls\":[{\"name\":\"A\"},{\"name\":\"B\"}]}",
         );
-        let played = harness(&path, case("a", &["go", "on"])).play(&RECORDED).await.unwrap();
+        let played = harness(&path, case("a", &["go", "on"])).play(&Recorded).await.unwrap();
         assert_eq!(played.endings, [Ending::GaveUp { reason: "no".into() }]);
         assert_eq!(played.tokens(), Some(3));
         let mut limited = harness(&path, case("b", &["go"]));
         limited.stop_after(1);
-        let played = limited.play(&RECORDED).await.unwrap();
+        let played = limited.play(&Recorded).await.unwrap();
         assert_eq!(played.endings, [Ending::OutOfBudget { budget: Budget::Turns, limit: 1.0 }]);
         assert_eq!(played.calls().len(), 1);
     }
@@ -362,7 +363,7 @@ mod tests {
         let (_dir, path) = file(
             "{\"case\":\"a\",\"output\":{\"n\":1},\"state\":[2],\"messages\":[{\"role\":\"assistant\",\"tools\":[{\"name\":\"add\",\"args\":{\"a\":1},\"result\":3}]}]}\n{\"case\":\"b\",\"output\":\"x\"}\n{\"i\":4,\"output\":\"four\"}",
         );
-        let mut played = harness(&path, case("a", &["go"])).play(&RECORDED).await.unwrap();
+        let mut played = harness(&path, case("a", &["go"])).play(&Recorded).await.unwrap();
         assert_eq!(played.answer(), Some("{\"n\":1}"));
         assert_eq!(played.calls(), [("add", "3", false)]);
         let result = json!({
@@ -375,11 +376,11 @@ mod tests {
             _ => None,
         });
         assert_eq!(finished.collect::<Vec<_>>(), [true]);
-        let plain = harness(&path, case("b", &["go"])).play(&RECORDED).await.unwrap();
+        let plain = harness(&path, case("b", &["go"])).play(&Recorded).await.unwrap();
         let unknown = json!({"output": "x", "messages": null});
         assert_eq!((plain.answer(), plain.turn.trace().result.as_deref()), (Some("x"), Some(&unknown)));
         let fourth = Case { position: Some(4), ..case("z", &["go"]) };
-        assert_eq!(harness(&path, fourth).play(&RECORDED).await.unwrap().answer(), Some("four"));
+        assert_eq!(harness(&path, fourth).play(&Recorded).await.unwrap().answer(), Some("four"));
     }
 
     #[tokio::test]
@@ -387,7 +388,7 @@ mod tests {
         let (_dir, path) = file(r#"{"case":"a","output":"x","tool_calls":[{"name":"Read"},{"name":"Edit"}]}"#);
         let harness = harness(&path, case("a", &["go"]));
         harness.stop.send_replace(true);
-        let played = harness.play(&RECORDED).await.unwrap();
+        let played = harness.play(&Recorded).await.unwrap();
         assert_eq!((played.endings.as_slice(), played.calls().len()), ([Ending::Cancelled].as_slice(), 0));
     }
 
@@ -401,7 +402,7 @@ mod tests {
             deep(101)
         ));
         let ending =
-            async |id: &str| harness(&path, case(id, &["go"])).play(&RECORDED).await.unwrap().endings.remove(0);
+            async |id: &str| harness(&path, case(id, &["go"])).play(&Recorded).await.unwrap().endings.remove(0);
         let reason = crate::turn::too_deep();
         assert_eq!(ending("a").await, Ending::Finished);
         assert_eq!(ending("b").await, Ending::GaveUp { reason: reason.clone() });
@@ -415,7 +416,7 @@ mod tests {
         let (_dir, path) = file(&json!({"case": "a", "messages": messages}).to_string());
         let mut free = harness(&path, case("a", &["go"]));
         free.limits.max_turns = 40;
-        let played = free.play(&RECORDED).await.unwrap();
+        let played = free.play(&Recorded).await.unwrap();
         assert_eq!((played.endings.as_slice(), played.answer()), (&[Ending::Finished][..], Some("m89")));
         assert_eq!(played.turn.trace().turn_count(), 90);
     }
@@ -423,9 +424,9 @@ mod tests {
     #[test]
     fn problems_are_detected_before_anything_runs() {
         let about = |argument: Option<&str>| -> Vec<String> {
-            RECORDED.check_argument(argument, &script::Library::default()).iter().map(ToString::to_string).collect()
+            Recorded.check_argument(argument, &run_state()).iter().map(ToString::to_string).collect()
         };
-        let check = |path: &str, id: &str| harness(path, case(id, &["go"])).check(&RECORDED);
+        let check = |path: &str, id: &str| harness(path, case(id, &["go"])).check(&Recorded);
         assert_eq!(about(None), ["`recorded` needs a file of answers"]);
         assert!(about(Some("/none.jsonl"))[0].starts_with("cannot read the answers `/none.jsonl`"));
         assert_eq!(check("/none.jsonl", "alpha"), [""; 0], "already reported");
@@ -450,10 +451,23 @@ mod tests {
             directory: &alpha.directory,
             base_url: None,
             providers: &llm::Providers::default(),
-            modules: &script::Library::default(),
+            state: &run_state(),
         };
-        let helped = (0..100).filter(|_| RECORDED.check(&context)[0].help == ["did you mean `alhpa`?"]).count();
+        let helped = (0..100).filter(|_| Recorded.check(&context)[0].help == ["did you mean `alhpa`?"]).count();
         assert_eq!(helped, 20);
+    }
+
+    #[tokio::test]
+    async fn each_run_has_the_answers_that_it_checked() {
+        let (_dir, path) = file("{\"case\":\"a\",\"output\":\"one\"}\n");
+        let (first, second) = (new_run(), new_run());
+        assert_eq!(Recorded.check_argument(Some(&path), &first), []);
+        std::fs::write(&path, "{\"case\":\"a\",\"output\":\"two\"}\n").unwrap();
+        assert_eq!(Recorded.check_argument(Some(&path), &second), []);
+        for (state, expected) in [(&first, "one"), (&second, "two"), (&first, "one")] {
+            let harness = AgentHarness { state: Arc::clone(state), ..harness(&path, case("a", &["go"])) };
+            assert_eq!(harness.play(&Recorded).await.unwrap().answer(), Some(expected));
+        }
     }
 
     #[test]
@@ -461,10 +475,10 @@ mod tests {
         let lines: String =
             (0..1_000).map(|index| format!("{{\"case\":\"c{index}\",\"output\":\"{index}\"}}\n")).collect();
         let (_dir, path) = file(&lines);
-        let first = RECORDED.read(Path::new(&path)).unwrap();
+        let first = run_state().answers.read(Path::new("."), Path::new(&path)).unwrap();
         for index in 0..1_000 {
-            assert_eq!(harness(&path, case(&format!("c{index}"), &["go"])).check(&RECORDED), [""; 0]);
+            assert_eq!(harness(&path, case(&format!("c{index}"), &["go"])).check(&Recorded), [""; 0]);
         }
-        assert!(Arc::ptr_eq(&first, &RECORDED.read(Path::new(&path)).unwrap()));
+        assert!(Arc::ptr_eq(&first, &run_state().answers.read(Path::new("."), Path::new(&path)).unwrap()));
     }
 }

@@ -48,11 +48,7 @@ fn notices(played: &mut TestRun) -> Vec<(String, String)> {
 
 fn problems(config: &Value) -> Vec<String> {
     let config = configured(config, Path::new("/none"));
-    Subprocess
-        .check_config(&config.node, &config.directory, &new_run())
-        .iter()
-        .map(ToString::to_string)
-        .collect()
+    Subprocess.check_config(&config.node, &config.directory, &new_run()).iter().map(ToString::to_string).collect()
 }
 
 #[tokio::test]
@@ -94,11 +90,11 @@ async fn other_output_is_recorded_but_is_never_an_answer() {
     let text = r#"echo ready; echo 42; echo '["x"]'; echo >&2 careful; read -r line; echo '{"broken'; echo; echo '{"text":"hi"}'"#;
     let mut played = run(&script(text), &["go"]).await;
     assert_eq!(played.answer(), Some("hi"));
-    let mut messages = notices(&mut played);
-    messages.sort();
+    let mut notices = notices(&mut played);
+    notices.sort();
     let expected =
         [("agent", "42"), ("agent", "[\"x\"]"), ("agent", "ready"), ("agent", "{\"broken"), ("stderr", "careful")];
-    assert_eq!(messages.iter().map(|(from, text)| (from.as_str(), text.as_str())).collect::<Vec<_>>(), expected);
+    assert_eq!(notices.iter().map(|(from, text)| (from.as_str(), text.as_str())).collect::<Vec<_>>(), expected);
 }
 
 #[tokio::test]
@@ -150,7 +146,7 @@ async fn a_message_longer_than_a_pipe_arrives_while_the_agent_writes() {
 
 #[tokio::test]
 async fn a_missing_or_non_executable_program_is_an_environment_fault() {
-    let describe = async |config: Value| {
+    let reason = async |config: Value| {
         let harness = harness(&config, case("a", &["go"]));
         std::fs::write(harness.bare().work().join("plain.sh"), "echo").unwrap();
         std::fs::create_dir(harness.bare().work().join("folder")).unwrap();
@@ -160,15 +156,15 @@ async fn a_missing_or_non_executable_program_is_an_environment_fault() {
     };
     let command = |command: &str| json!({"type": "subprocess", "command": command});
     assert_eq!(
-        describe(command("no-such-program --fast")).await,
+        reason(command("no-such-program --fast")).await,
         "there is no program named `no-such-program` on the PATH"
     );
-    assert_eq!(describe(command("./none.sh")).await, "there is no program named `./none.sh`");
-    assert_eq!(describe(command("./plain.sh")).await, "`./plain.sh` cannot be executed: it lacks the permission");
-    assert_eq!(describe(command("./folder")).await, "`./folder` is a folder");
+    assert_eq!(reason(command("./none.sh")).await, "there is no program named `./none.sh`");
+    assert_eq!(reason(command("./plain.sh")).await, "`./plain.sh` cannot be executed: it lacks the permission");
+    assert_eq!(reason(command("./folder")).await, "`./folder` is a folder");
     let cwd = json!({"type": "subprocess", "command": "cat", "cwd": "none"});
     assert_eq!(
-        describe(cwd).await,
+        reason(cwd).await,
         "the sandbox has no folder `none` to run in (`cwd`); the case's fixtures can create it"
     );
     // A supervisor's message about a program that it could not run.
@@ -215,11 +211,7 @@ async fn a_program_can_run_in_the_project_directory() {
         [("{project}", true), ("{project}/../up", false), ("{project}up", true), ("/{project}", false)]
     {
         let config = json!({"type": "subprocess", "command": "cat", "cwd": cwd});
-        let problems = Subprocess.check_config(
-            &configured(&config, folder.path()).node,
-            folder.path(),
-            &new_run(),
-        );
+        let problems = Subprocess.check_config(&configured(&config, folder.path()).node, folder.path(), &new_run());
         assert_eq!(problems.is_empty(), is_allowed, "{cwd}: {problems:?}");
     }
 }
@@ -273,16 +265,12 @@ async fn a_command_line_is_a_sufficient_configuration() {
     let mut harness = AgentHarness { sandbox: Some(Bare::new()), ..AgentHarness::for_case(case("a", &["hi"])) };
     harness.argument = Some("sed -u 's/.*/{\"text\":\"hello\"}/'".into());
     assert_eq!(harness.play(&Subprocess).await.unwrap().answer(), Some("hello"));
-    let describe = |argument: Option<&str>| {
-        Subprocess
-            .check_argument(argument, &new_run())
-            .iter()
-            .map(ToString::to_string)
-            .collect::<Vec<_>>()
+    let problems = |argument: Option<&str>| {
+        Subprocess.check_argument(argument, &new_run()).iter().map(ToString::to_string).collect::<Vec<_>>()
     };
-    assert_eq!(describe(None), ["`subprocess` needs a command"]);
-    assert_eq!(describe(Some("a | b")), ["`subprocess`: `|` needs a shell, but the command is not run by a shell"]);
-    assert_eq!(describe(Some("python3 agent.py")), [""; 0]);
+    assert_eq!(problems(None), ["`subprocess` needs a command"]);
+    assert_eq!(problems(Some("a | b")), ["`subprocess`: `|` needs a shell, but the command is not run by a shell"]);
+    assert_eq!(problems(Some("python3 agent.py")), [""; 0]);
 }
 
 #[test]
@@ -318,8 +306,8 @@ fn a_configuration_is_read_strictly_and_all_problems_are_reported_together() {
     if let model::NodeKind::Map(entries) = &mut Arc::make_mut(&mut function).node.kind {
         entries[1].1.tag = Some("!function".into());
     }
-    let messages = Subprocess.check_config(&function.node, &function.directory, &new_run());
-    assert_eq!(messages[0].to_string(), "agent.yaml:1:1: `subprocess` cannot be configured with a function");
+    let problems = Subprocess.check_config(&function.node, &function.directory, &new_run());
+    assert_eq!(problems[0].to_string(), "agent.yaml:1:1: `subprocess` cannot be configured with a function");
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 
 use self::agent_setup::{Act, AgentSetup, Blame};
 use crate::AGENTS;
-use crate::tests::harness::TestRun;
+use crate::tests::harness::{TestRun, new_run};
 
 /// Number of concurrent conversations.
 const AT_ONCE: usize = 50;
@@ -64,8 +64,8 @@ async fn setups_create_only_valid_configurations() {
         let set = stage.set(&[say("hello")]);
         let harness = &set.harness;
         let problems = match &harness.config {
-            Some(config) => stage.agent().check_config(&config.node, &config.directory, &script::Library::default()),
-            None => stage.agent().check_argument(harness.argument.as_deref(), &script::Library::default()),
+            Some(config) => stage.agent().check_config(&config.node, &config.directory, &new_run()),
+            None => stage.agent().check_argument(harness.argument.as_deref(), &new_run()),
         };
         assert!(problems.is_empty(), "{}: {problems:?}", stage.name());
     }

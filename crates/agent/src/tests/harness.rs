@@ -17,7 +17,7 @@ use crate::activity::Activity;
 use crate::event_sink::EventSink;
 use crate::resolve::Resolver;
 use crate::turn::Turn;
-use crate::{Agent, CaseContext, Configured, Endpoint, SessionContext, Setup};
+use crate::{Agent, CaseContext, Configured, Endpoint, RunState, SessionContext, Setup};
 use sandbox::supervise::Supervisor;
 
 /// Creates a case `id` with the user messages `messages`.
@@ -123,8 +123,18 @@ impl Sandbox for Bare {
     }
 }
 
-/// Module sources for all harnesses, as if they were trials of one run.
-static MODULES: LazyLock<script::Library> = LazyLock::new(script::Library::default);
+/// State of the run to which all harnesses belong.
+static STATE: LazyLock<Arc<RunState>> = LazyLock::new(new_run);
+
+/// Returns the state of the run to which all harnesses belong.
+pub(crate) fn run_state() -> Arc<RunState> {
+    Arc::clone(&STATE)
+}
+
+/// Returns the state of another run.
+pub(crate) fn new_run() -> Arc<RunState> {
+    Arc::new(RunState::new(script::Library::default(), &std::path::absolute(".").unwrap(), mask::Secrets::default()))
+}
 
 /// One agent, one case, and the events of their conversation.
 pub(crate) struct AgentHarness {
@@ -140,7 +150,7 @@ pub(crate) struct AgentHarness {
     /// Scripted model, if there is one.
     pub(crate) playback: Option<Arc<llm::Playback>>,
     pub(crate) providers: llm::Providers,
-    pub(crate) modules: script::Library,
+    pub(crate) state: Arc<RunState>,
     pub(crate) setup: Setup,
     pub(crate) limits: Limits,
     pub(crate) host: Host,
@@ -171,7 +181,7 @@ impl AgentHarness {
             endpoint: Endpoint::Vendor { base_url: None },
             playback: None,
             providers: llm::Providers::default(),
-            modules: MODULES.clone(),
+            state: run_state(),
             setup: Setup {
                 model: None,
                 system_prompt: None,
@@ -260,7 +270,7 @@ impl AgentHarness {
             directory: &self.directory,
             base_url: None,
             providers: &self.providers,
-            modules: &self.modules,
+            state: &self.state,
         };
         agent.check(&context).iter().map(ToString::to_string).collect()
     }
@@ -289,7 +299,7 @@ impl AgentHarness {
             source_repo: self.source_repo.clone(),
             endpoint: self.endpoint.clone(),
             providers: self.providers.clone(),
-            modules: self.modules.clone(),
+            state: Arc::clone(&self.state),
         }
     }
 

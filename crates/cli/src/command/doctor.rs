@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use agent::{AGENTS, Readiness};
@@ -202,7 +203,8 @@ fn own_agents(settings: &runner::Settings) -> Vec<Finding> {
     let looked_at = |config: &agent::Configured| {
         let problems = match config.agent() {
             Ok(agent) if config.is_filled => {
-                agent.check_config(&config.node, &config.directory, &script::Library::default())
+                let state = agent::RunState::new(script::Library::default(), &config.directory, mask::Secrets::default());
+                agent.check_config(&config.node, &config.directory, &Arc::new(state))
             }
             Ok(_) => vec![Diagnostic::error("an environment variable that it uses is not set")],
             Err(problem) => vec![*problem],

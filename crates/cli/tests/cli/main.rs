@@ -64,6 +64,7 @@ mod shop;
 mod signals;
 mod skill_eval;
 mod specimens;
+mod statics;
 mod subprocess;
 mod supervise;
 mod trying_again;

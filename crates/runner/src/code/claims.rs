@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
-use std::sync::LazyLock;
 
 use grade::{ASSERTIONS, Check, Context, KnownTools, Scripts};
 use model::{
@@ -18,10 +17,6 @@ const SCENARIO: &str = "scenario";
 /// Assertions that the prelude decides itself.
 const OWN: [&str; 1] = ["custom"];
 
-/// Engine for the code in scenarios' expectations.
-static SCRIPTS: LazyLock<Scripts> =
-    LazyLock::new(|| Scripts::new(std::path::absolute(".").unwrap_or_else(|_| "/".into())));
-
 /// Claims of a scenario.
 #[derive(Default)]
 pub(crate) struct Claims {
@@ -34,7 +29,8 @@ pub(crate) struct Claims {
 }
 
 impl Claims {
-    /// Compiles `claim` for grading. Relative paths in it start at `directory`; `known_tools` are the agent's tools.
+    /// Compiles `claim` for grading. Relative paths in it start at `directory`; `known_tools` are the agent's tools,
+    /// and `scripts` runs their code.
     ///
     /// # Errors
     /// Returns the finding to report for a claim that cannot be compiled.
@@ -42,6 +38,7 @@ impl Claims {
         claim: &AssertionCall,
         directory: &Path,
         known_tools: KnownTools<'static>,
+        scripts: &Scripts,
     ) -> Result<Check, Box<Finding>> {
         let AssertionCall { name, reply, arguments, place, .. } = claim;
         let head = place.excerpt();
@@ -61,8 +58,7 @@ impl Claims {
             kind: Spanned::new(name.clone(), place.span),
             weight: 1.0,
         };
-        let context =
-            Context { directory: Some(directory), scripts: Some(&SCRIPTS), known_tools, ..Context::default() };
+        let context = Context { directory: Some(directory), scripts: Some(scripts), known_tools, ..Context::default() };
         grade::claim(&spec, &context).map_err(|problems| Box::new(misused(&kind, head, &problems)))
     }
 

@@ -1,13 +1,14 @@
 //! A scenario's thread: it loads the module, runs the function and passes on its requests.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
+use agent::RunState;
 use model::Code;
-use script::{Console, HostFunction, Library, Options, Progress, Request, Runtime, ScriptError, Tests, Value};
+use script::{Console, HostFunction, Options, Progress, Request, Runtime, ScriptError, Tests, Value};
 use tokio::sync::mpsc;
 
 use super::ScenarioRequest;
@@ -29,12 +30,6 @@ const MOST_LINES: usize = 1_000;
 
 /// Maximum size of the console output that is recorded per scenario, in bytes.
 const MOST_BYTES: usize = 1 << 20;
-
-/// Working directory of the program, without symbolic links, because modules are identified by their canonical paths.
-static HERE: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
-    let here = std::path::absolute(".").ok()?;
-    Some(here.canonicalize().unwrap_or(here))
-});
 
 /// Message from a scenario to the trial.
 #[derive(Debug)]
@@ -68,16 +63,16 @@ pub(crate) struct Script {
 }
 
 impl Script {
-    /// Starts a scenario. `about` is the information about the agent that the scenario receives; `modules` has the
-    /// module sources that are already known.
-    pub(crate) fn start(code: &Code, about: Value, modules: Library) -> std::io::Result<Self> {
+    /// Starts a scenario. `about` is the information about the agent that the scenario receives; `state` is that
+    /// of the run.
+    pub(crate) fn start(code: &Code, about: Value, state: Arc<RunState>) -> std::io::Result<Self> {
         let (telling, words) = mpsc::channel(WAITING);
         let (answers, receiver) = channel();
         let stop = Arc::new(AtomicBool::new(false));
         let play = ScriptThread {
             code: code.clone(),
             about,
-            modules,
+            state,
             stop: Arc::clone(&stop),
             words: telling,
             answers: receiver,
@@ -150,7 +145,7 @@ type Answer = (u64, Result<Value, String>);
 struct ScriptThread {
     code: Code,
     about: Value,
-    modules: Library,
+    state: Arc<RunState>,
     stop: Arc<AtomicBool>,
     words: mpsc::Sender<ScriptEvent>,
     answers: Receiver<Answer>,
@@ -172,12 +167,12 @@ impl ScriptThread {
     fn engine(&self) -> Result<Runtime, ScriptError> {
         let mut options = Options::new(self.directory());
         options.memory = MEMORY;
-        options.library = self.modules.clone();
+        options.library = self.state.modules.clone();
         options.console = Some(console(self.words.clone()));
         options.stop = Some(Arc::clone(&self.stop));
-        if let Some(here) = &*HERE {
-            options.shown_from.clone_from(here);
-        }
+        // Modules are identified by their canonical paths.
+        let cwd = &self.state.cwd;
+        options.shown_from = cwd.canonicalize().unwrap_or_else(|_| cwd.clone());
         Runtime::new(options)
     }
 

@@ -46,7 +46,7 @@ impl Planner<'_> {
         let unused = self.request.settings.configured.iter().filter(|config| config.is_filled);
         for config in unused.filter(|config| !self.checked_agents.contains(&config.name)) {
             let problems = match config.agent() {
-                Ok(agent) => agent.check_config(&config.node, &config.directory, &self.request.modules),
+                Ok(agent) => agent.check_config(&config.node, &config.directory, &self.state),
                 Err(problem) => vec![*problem],
             };
             let help = format!("no selected case uses the agent `{}`", config.name);
@@ -77,8 +77,8 @@ impl Planner<'_> {
             let is_of_project = settings.arms.agents.is_empty() && settings.defaults.agent.as_deref() == Some(written);
             let own = own.or_else(|| settings.defaults.agent_source.as_ref().filter(|_| is_of_project));
             let problems = match case_context.config {
-                Some(config) => agent.check_config(&config.node, &config.directory, &self.request.modules),
-                None => agent.check_argument(case_context.argument, &self.request.modules),
+                Some(config) => agent.check_config(&config.node, &config.directory, &self.state),
+                None => agent.check_argument(case_context.argument, &self.state),
             };
             self.problems.extend(problems.into_iter().map(|problem| match own {
                 Some(source) if problem.source.is_none() => problem.at(source.clone()),

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use agent::CaseContext;
-use grade::{Context, Scripts};
+use agent::{CaseContext, RunState};
+use grade::Context;
 use model::{AutoTrials, Case, Diagnostic, Excerpt, MOST_TRIALS, Severity, Suite, TrialId, Trials};
 
 use super::compilation::{self, Compilation, SelectedCase};
@@ -32,8 +32,8 @@ pub(super) struct Planner<'a> {
     shown_arguments: HashMap<String, String>,
     /// Path of the last suite and its folder.
     last_suite: Option<(Arc<Path>, Arc<Path>)>,
-    /// Engine for the code in expectations.
-    engine: Scripts,
+    /// State of the run.
+    pub(super) state: Arc<RunState>,
     trials: Vec<Arc<PlannedTrial>>,
     /// Number of cases that match the selection, before it is limited to listed cases and to a shard.
     matched: usize,
@@ -50,7 +50,7 @@ impl<'a> Planner<'a> {
             checked_agents: HashSet::new(),
             shown_arguments: HashMap::new(),
             last_suite: None,
-            engine: Scripts::new(request.cwd),
+            state: Arc::new(RunState::new(request.modules.clone(), request.cwd, request.settings.secrets.clone())),
             trials: Vec::new(),
             matched: 0,
         }
@@ -60,7 +60,7 @@ impl<'a> Planner<'a> {
     /// cases.
     pub(super) fn run(mut self) -> (Vec<Arc<PlannedTrial>>, Vec<Diagnostic>, usize) {
         let selected = self.selected();
-        let compiled = compilation::compile(&selected, self.request.settings, &self.engine);
+        let compiled = compilation::compile(&selected, self.request.settings, &self.state.scripts);
         for (case, compiled) in selected.iter().zip(compiled) {
             let (problems, trials) = (self.problems.len(), self.trials.len());
             self.case(case, compiled);
@@ -138,10 +138,14 @@ impl<'a> Planner<'a> {
         let settings = self.request.settings;
         self.warn_about_default_agent(case);
         let (file, directory) = self.paths_of(suite);
-        let engine = self.engine.clone();
+        let state = Arc::clone(&self.state);
         let requires_integrity = self.request.settings.requires_integrity;
-        let context =
-            Context { directory: Some(&directory), scripts: Some(&engine), requires_integrity, ..Context::default() };
+        let context = Context {
+            directory: Some(&directory),
+            scripts: Some(&state.scripts),
+            requires_integrity,
+            ..Context::default()
+        };
         let Compilation { mut tools, checks, problems } = compiled;
         let mut checks = Arc::new(checks);
         let mut problems = Some(problems);
@@ -174,7 +178,7 @@ impl<'a> Planner<'a> {
                     directory: &directory,
                     base_url: settings.arms.base_url.as_deref(),
                     providers: &settings.providers,
-                    modules: &self.request.modules,
+                    state: &state,
                 };
                 self.check_agent(agent, written, &context);
                 answers = agent.answers(&context);
@@ -209,7 +213,7 @@ impl<'a> Planner<'a> {
                 setup: Arc::new(setup),
                 recorded_settings: Arc::default(),
                 checks: if case.skip.is_some() { Arc::default() } else { Arc::clone(&checks) },
-                modules: self.request.modules.clone(),
+                state: Arc::clone(&self.state),
             };
             self.add(trial, answers);
         }

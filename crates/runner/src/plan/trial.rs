@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use agent::{Agent, Configured, Setup};
+use agent::{Agent, Configured, RunState, Setup};
 use grade::Check;
 use mask::{Mask, Secrets};
 use model::{Arm, AutoTrials, Case, Diagnostic, Excerpt, Limits, SkillInfo, Suite, TrialId};
@@ -65,8 +65,8 @@ pub struct PlannedTrial {
     pub limits: Arc<Limits>,
     /// The compiled assertions; empty for a case that is not to be run.
     pub checks: Arc<Vec<Check>>,
-    /// Module sources that were read for the plan.
-    pub modules: script::Library,
+    /// State of the run.
+    pub state: Arc<RunState>,
 }
 
 impl PlannedTrial {

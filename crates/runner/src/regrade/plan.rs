@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use agent::{self, Agent, Setup};
-use grade::{Check, Context, KnownTools, Scripts};
+use agent::{self, Agent, RunState, Setup};
+use grade::{Check, Context, KnownTools};
 use mask::Mask;
 use model::{
     Arm, Case, Diagnostic, Fault, Limits, Outcome, PermissionMode, SettingSource, Suite, TrialId, TrialRecord,
@@ -95,7 +95,7 @@ pub fn plan_regrade(request: RegradeRequest<'_>) -> (Regrade, Vec<Diagnostic>) {
     let RegradeRequest { today, records } = request;
     let mut planner = Planner {
         today: &today,
-        engine: Scripts::new(today.cwd),
+        state: Arc::new(RunState::new(today.modules.clone(), today.cwd, today.settings.secrets.clone())),
         compiled: HashMap::new(),
         problems: Vec::new(),
         notes: Notes::default(),
@@ -136,7 +136,7 @@ type Compiled = (Arc<Case>, Arc<Vec<Check>>);
 
 struct Planner<'a> {
     today: &'a PlanRequest<'a>,
-    engine: Scripts,
+    state: Arc<RunState>,
     /// Keys are suite, case, variant and agent.
     compiled: HashMap<[String; 4], Compiled>,
     problems: Vec<Diagnostic>,
@@ -183,7 +183,7 @@ impl Planner<'_> {
             file: suite.path.as_path().into(),
             directory: directory_of(suite).into(),
             position: at,
-            modules: self.today.modules.clone(),
+            state: Arc::clone(&self.state),
             arm: Arc::new(Arm { agent: old.agent.clone(), model: old.model.clone(), variant: old.variant.clone() }),
             // The agent is never called.
             agent: agent.unwrap_or(&agent::fake::Fake),
@@ -227,7 +227,7 @@ impl Planner<'_> {
         let directory = directory_of(suite);
         let context = Context {
             directory: Some(Path::new(&directory)),
-            scripts: Some(&self.engine),
+            scripts: Some(&self.state.scripts),
             known_tools: tools,
             requires_integrity: self.today.settings.requires_integrity,
             case: None,

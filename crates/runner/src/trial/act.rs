@@ -238,7 +238,7 @@ impl Attempt<'_> {
             endpoint: model.endpoint.clone(),
             model_variables: Vec::new(),
             providers: self.shared.settings.providers.clone(),
-            modules: planned.modules.clone(),
+            state: Arc::clone(&planned.state),
         }
     }
 
@@ -268,7 +268,7 @@ impl Attempt<'_> {
     fn script(&self, code: &Code) -> Result<Script, Breakage> {
         let model = self.planned.arm.model.as_deref().map_or(script::Value::Undefined, script::Value::from);
         let about = vec![("name".to_owned(), self.planned.arm.agent.as_str().into()), ("model".to_owned(), model)];
-        Script::start(code, script::Value::Map(about), self.planned.modules.clone())
+        Script::start(code, script::Value::Map(about), Arc::clone(&self.planned.state))
             .map_err(|error| Breakage::environment(format!("cannot start a thread: {error}")))
     }
 

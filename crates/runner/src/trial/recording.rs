@@ -108,9 +108,8 @@ fn shown(file: &Path, directory: &Path) -> String {
 }
 
 /// Returns the path of a cassette relative to the working directory, if it is below that directory.
-fn from_working_directory(cassette: &Path) -> String {
-    let here = std::path::absolute(".").unwrap_or_default();
-    cassette.strip_prefix(here).unwrap_or(cassette).to_string_lossy().into_owned()
+fn from_working_directory(cassette: &Path, cwd: &Path) -> String {
+    cassette.strip_prefix(cwd).unwrap_or(cassette).to_string_lossy().into_owned()
 }
 
 /// Adds to the record how the trial used its cassette, and writes the recording of the attempt unless the attempt says
@@ -127,7 +126,7 @@ pub(super) async fn save(
     let [replayed, live] = tape.requests();
     if shared.settings.cassettes.fork.is_none() && replayed + live > 0 {
         record.cassette =
-            Some(Box::new(CassetteUse { file: from_working_directory(&file), recorded: false, replayed, live }));
+            Some(Box::new(CassetteUse { file: from_working_directory(&file, &planned.state.cwd), recorded: false, replayed, live }));
     }
     if !record.outcome.is_graded() {
         return;

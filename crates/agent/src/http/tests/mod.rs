@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use self::bot::{Bot, json_reply, reply};
 use super::*;
-use crate::tests::harness::{AgentHarness, TestRun, case};
+use crate::tests::harness::{AgentHarness, TestRun, case, new_run};
 
 /// Returns a configuration with these keys in addition to `type`, for a project in `directory`.
 fn configured_at(directory: &Path, keys: &Value) -> Configured {
@@ -82,8 +82,8 @@ async fn the_history_is_sent_in_the_messages_format() {
         Bot::open(|seen| json_reply(&json!({"choices": [{"message": {"content": seen.number.to_string()}}]}))).await;
     let keys = json!({"url": bot.url("/"), "requestFormat": "messages", "stream": true});
     assert_eq!(run(&keys, &["a", "b"]).await.answer(), Some("1"));
-    let text_of = |role: &str, content: &str| json!({"role": role, "content": content});
-    let messages = [text_of("user", "a"), text_of("assistant", "0"), text_of("user", "b")];
+    let message = |role: &str, content: &str| json!({"role": role, "content": content});
+    let messages = [message("user", "a"), message("assistant", "0"), message("user", "b")];
     assert_eq!(bot.seen()[1].json(), json!({"messages": messages, "stream": true}));
     assert_eq!(bot.seen()[1].headers["accept"].to_str().unwrap().split(',').next(), Some("text/event-stream"));
 }
@@ -276,7 +276,7 @@ async fn functions_can_build_the_body_and_parse_the_answer() {
 
     let config = |body: &str, parser: &str| with(body, parser).config.unwrap();
     let problems = |config: &Configured| -> Vec<String> {
-        Http.check_config(&config.node, &config.directory, &script::Library::default())
+        Http.check_config(&config.node, &config.directory, &new_run())
             .iter()
             .map(|problem| problem.message.clone())
             .collect()
@@ -290,11 +290,11 @@ async fn functions_can_build_the_body_and_parse_the_answer() {
 
 #[tokio::test]
 async fn a_conversation_is_continued_by_its_id_and_tools_are_recorded() {
-    let output = std::sync::Mutex::new(std::collections::HashMap::<String, Vec<String>>::new());
+    let conversations = std::sync::Mutex::new(std::collections::HashMap::<String, Vec<String>>::new());
     let bot = Bot::open(move |seen| {
         let body = seen.json();
-        let mut output = output.lock().unwrap();
-        let all = output.entry(body["conversation_id"].as_str().unwrap().to_owned()).or_default();
+        let mut conversations = conversations.lock().unwrap();
+        let all = conversations.entry(body["conversation_id"].as_str().unwrap().to_owned()).or_default();
         all.push(body["message"].as_str().unwrap().to_owned());
         json_reply(&json!({"message": all.join(", "), "tool_calls": [{"name": "recall", "arguments": {"n": all.len()}, "result": all}]}))
     })

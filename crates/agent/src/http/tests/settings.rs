@@ -5,7 +5,7 @@ use super::*;
 fn problems(keys: &Value) -> Vec<String> {
     let config = configured_at(Path::new("."), keys);
     let describe = |problem: Diagnostic| format!("{}; {}", problem.message, problem.help.join("; "));
-    Http.check_config(&config.node, &config.directory, &script::Library::default()).into_iter().map(describe).collect()
+    Http.check_config(&config.node, &config.directory, &new_run()).into_iter().map(describe).collect()
 }
 
 #[test]
@@ -16,7 +16,7 @@ fn all_problems_are_reported_together() {
         "retryOn": [200, "closed", "x"], "timeout": 5, "boddyTemplate": "x",
     }));
     let expected = [
-        "an address begins with `http://` or `https://`, not `localhost:`",
+        "an address begins with `http://` or `https://`, not `localhost:`; write `http://localhost:3000/chat`",
         "`method` must be one of `POST`, `PUT`, `PATCH`",
         "`a b` is not a valid name of a header",
         "the `ok` header must be a string, not a number",
@@ -33,8 +33,8 @@ fn all_problems_are_reported_together() {
         "unknown key `boddyTemplate` in an `http` agent; did you mean `body_template`?",
     ];
     assert_eq!(messages.len(), expected.len(), "{messages:#?}");
-    for (messages, expected) in messages.iter().zip(expected) {
-        assert!(messages.starts_with(expected), "{messages}\n{expected}");
+    for (message, expected) in messages.iter().zip(expected) {
+        assert!(message.starts_with(expected), "{message}\n{expected}");
     }
     assert_eq!(problems(&json!({}))[0], "an `http` agent has no `url`; ");
     assert!(problems(&json!({"url": "http://"}))[0].starts_with("this is not a valid address: "));
@@ -51,16 +51,13 @@ fn all_problems_are_reported_together() {
 
 #[test]
 fn an_argument_must_be_an_address() {
-    let describe = |argument| {
-        Http.check_argument(argument, &script::Library::default())
-            .iter()
-            .map(|problem| problem.message.clone())
-            .collect::<Vec<_>>()
+    let messages = |argument| {
+        Http.check_argument(argument, &new_run()).iter().map(|problem| problem.message.clone()).collect::<Vec<_>>()
     };
-    assert_eq!(describe(None), ["`http` requires a URL"]);
-    assert_eq!(describe(Some("http://127.0.0.1:1/chat")), [""; 0]);
-    assert_eq!(describe(Some("//127.0.0.1:1/chat")), [""; 0]);
-    assert!(describe(Some("ftp://a"))[0].starts_with("`http:ftp://a`: an address begins with"));
+    assert_eq!(messages(None), ["`http` requires a URL"]);
+    assert_eq!(messages(Some("http://127.0.0.1:1/chat")), [""; 0]);
+    assert_eq!(messages(Some("//127.0.0.1:1/chat")), [""; 0]);
+    assert!(messages(Some("ftp://a"))[0].starts_with("`http:ftp://a`: an address begins with"));
 }
 
 #[test]

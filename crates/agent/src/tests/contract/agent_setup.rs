@@ -166,8 +166,8 @@ impl Answers {
             };
             messages.push(json!({"role": "assistant", "content": text}));
         }
-        let output = messages.iter().filter(|message| message["role"] == "assistant").count();
-        line["usage"] = json!({"input": 3 * output, "output": 4 * output});
+        let answers = messages.iter().filter(|message| message["role"] == "assistant").count();
+        line["usage"] = json!({"input": 3 * answers, "output": 4 * answers});
         line["messages"] = Value::Array(messages);
         line
     }
@@ -179,7 +179,7 @@ impl AgentSetup for Answers {
     }
 
     fn agent(&self) -> &'static dyn Agent {
-        &recorded::RECORDED
+        &recorded::Recorded
     }
 
     fn can(&self, act: &Act) -> bool {

@@ -47,7 +47,7 @@ impl Conversations {
                 )));
             }
             if let Some(problem) = agent
-                .check_config(&config.node, &config.directory, &self.context.modules)
+                .check_config(&config.node, &config.directory, &self.context.state)
                 .iter()
                 .find(|one| one.is_error())
             {

@@ -27,7 +27,7 @@ impl RunningScenario<'_> {
         let open = |check| PendingClaim { request, number: claim.number, began: Instant::now(), check };
         let planned = self.attempt.planned;
         let known_tools = planned.agent.known_tools(&planned.case);
-        match Claims::compile(claim, &planned.directory, known_tools) {
+        match Claims::compile(claim, &planned.directory, known_tools, &planned.state.scripts) {
             Ok(check) if check.asks_judge() => self.pending.push(open(check)),
             Ok(check) => {
                 let evidence = match self.evidence_for(&check).await? {

@@ -201,6 +201,8 @@ mod tests {
         ] {
             assert!(text.contains(line), "{line}\n{text}");
         }
+        let outcomes = model::Outcome::ALL.map(|outcome| format!("\"{}\"", outcome.name())).join(" | ");
+        assert!(text.contains(&format!("readonly outcome: {outcomes};")), "{outcomes}");
         assert!(text.contains("toolNotCalled: Claim<[tool: string, argsMatch?: "));
         assert!(text.contains("fileNotContains: Claim<[path: string | undefined, contains: string, options?: "));
         assert!(text.contains("    checkedOut?: boolean;") && text.contains("    allowNewCommits?: boolean;"));

@@ -43,13 +43,34 @@ fn assertions_see_the_unmasked_text_and_no_output_contains_the_secret() {
     assert_eq!(statuses(&report), ["met", "met", "met"]);
     assert!(report.to_string().contains("it runs in [masked]"), "{report}");
     for arguments in [&["show", "stage"][..], &["show", "stage", "--json"], &["report", "--format", "jsonl"]] {
-        let messages = project.run(arguments).exits(0).output();
-        assert!(messages.contains("[masked]") && !messages.contains(SECRET), "{messages}");
+        let output = project.run(arguments).exits(0).output();
+        assert!(output.contains("[masked]") && !output.contains(SECRET), "{output}");
     }
     project.write("scenarios/stage.yaml", &scenario("  - not_contains: canary-in\n"));
     let report = project.report(&[], 1);
     assert_eq!(statuses(&report), ["unmet"]);
     assert!(!report.to_string().contains(SECRET), "{report}");
+}
+
+#[test]
+fn a_secret_that_becomes_known_during_a_trial_is_masked_in_its_earlier_events() {
+    let project = Project::new(PROGRAM);
+    let text = "import { scenario, assert, secret } from 'trialrun';
+export default scenario('login', async ({ agent }) => {
+  const token = ['plain', 'words', 'only'].join('-');
+  await agent.send(`say ${token}`);
+  const reply = await agent.send(`say ${secret(token)} again`);
+  assert.contains(reply, token);
+});
+";
+    project.write("tests/login.test.ts", text);
+    project.run(&["run", "--agent", "fake", "tests"]).exits(0);
+    for arguments in [&["report", "--format", "jsonl"][..], &["show", "login", "--json"], &["verify"]] {
+        let output = project.run(arguments).exits(0).output();
+        assert!(!output.contains("plain-words-only"), "{output}");
+    }
+    let events = project.run(&["report", "--format", "jsonl"]).exits(0).out;
+    assert!(events.contains("say [masked]\""), "{events}");
 }
 
 #[test]
@@ -130,9 +151,9 @@ fn output_that_cannot_be_written_is_an_error() {
     for arguments in [&["history"][..], &["history", "--cases", "--json"], &["show", "s"], &["--help"]] {
         let full = File::options().write(true).open("/dev/full").unwrap();
         let ran = project.command(arguments).stdout(Stdio::from(full)).stderr(Stdio::piped()).output().unwrap();
-        let messages = String::from_utf8_lossy(&ran.stderr);
+        let error = String::from_utf8_lossy(&ran.stderr);
         assert_eq!(ran.status.code(), Some(3), "{arguments:?}");
-        assert!(messages.contains("cannot write to standard output"), "{arguments:?}: {messages}");
+        assert!(error.contains("cannot write to standard output"), "{arguments:?}: {error}");
     }
 }
 
@@ -184,20 +205,20 @@ fn a_secret_in_an_agent_argument_does_not_appear_in_any_name() {
     ] {
         let run = project.run(&["run", "--agent", agent, "--artifacts", "out", "--retries", "0"]).exits(3).output();
         let others = ["show", "report --format json", "report --format markdown", "history", "list", "config"];
-        let mut messages = vec![run];
+        let mut outputs = vec![run];
         for other in others {
             let words =
                 other.split(' ').chain(["--agent", agent].into_iter().filter(|_| other.starts_with(['l', 'c'])));
-            messages.push(project.run(&words.collect::<Vec<_>>()).output());
+            outputs.push(project.run(&words.collect::<Vec<_>>()).output());
         }
         let folders = files_below(&project.dir().join("out"));
-        for text in messages.iter().chain(&folders) {
+        for text in outputs.iter().chain(&folders) {
             assert!(!text.contains(secret), "{agent}: {text}");
         }
         assert!(
-            messages[2].contains("@http:[masked]@127.0.0.1:9#1") || messages[2].contains("api_key=[masked]#1"),
+            outputs[2].contains("@http:[masked]@127.0.0.1:9#1") || outputs[2].contains("api_key=[masked]#1"),
             "{}",
-            messages[2]
+            outputs[2]
         );
         fs::remove_dir_all(project.dir().join("out")).unwrap();
     }

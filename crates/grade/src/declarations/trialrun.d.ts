@@ -390,6 +390,12 @@ declare module "trialrun" {
   /** Records a named number. */
   export function score(name: string, value: number): void;
 
+  /**
+   * Hides a text of at least 8 characters in everything that is recorded and reported, such as a token that the test has
+   * fetched. Returns it.
+   */
+  export function secret(text: string): string;
+
   /** Waits, in milliseconds. */
   export function sleep(milliseconds: number): Promise<void>;
 

@@ -26,6 +26,8 @@ pub(crate) enum ScenarioRequest {
     Overlap,
     /// Record a named score.
     Score(String, f64),
+    /// Mask this text from now on.
+    Secret(String),
     /// Read a file.
     Read(String),
     /// List a directory.
@@ -92,6 +94,7 @@ impl ScenarioRequest {
             "score" => {
                 Ok(Self::Score(given.text("name").unwrap_or_default(), given.number("value").unwrap_or_default()))
             }
+            "secret" => Ok(Self::Secret(given.text("text").unwrap_or_default())),
             "read" => given.path().map(Self::Read),
             "list" => Ok(Self::List(given.text("path").unwrap_or_default())),
             "exists" => given.path().map(Self::Exists),

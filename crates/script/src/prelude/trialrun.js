@@ -1,1 +1,1 @@
-export { scenario, persona, assert, score, sleep, defineConfig, AgentResponse } from 'trialrun:core';
+export { scenario, persona, assert, score, secret, sleep, defineConfig, AgentResponse } from 'trialrun:core';

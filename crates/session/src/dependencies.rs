@@ -43,8 +43,8 @@ pub fn places(session: &Session, args: &Overrides) -> Vec<PathBuf> {
         let folders = [project.skills_dir.clone(), project.root.join("scenarios"), project.root.join("tests")];
         return folders.into_iter().chain(project.tests.clone()).collect();
     }
-    let place = |target: &String| [session.cwd.join(target), project.skills_dir.join(target)];
-    targets.iter().flat_map(place).filter(|path| path.exists()).map(|path| normalize(&path)).collect()
+    let paths = |target: &String| [session.cwd.join(target), project.skills_dir.join(target)];
+    targets.iter().flat_map(paths).filter(|path| path.exists()).map(|path| normalize(&path)).collect()
 }
 
 /// Returns the configuration with its imports, and the possible paths of a new one.

@@ -87,7 +87,7 @@ mod tests {
         ];
         assert_eq!(
             dependencies,
-            expected.map(|(file, of)| (file.to_owned(), of.iter().map(|of| (*of).to_owned()).collect()))
+            expected.map(|(file, files)| (file.to_owned(), files.iter().map(|file| (*file).to_owned()).collect()))
         );
         assert!(recorded.dependencies.values().flatten().all(|file| recorded.suites.contains_key(file)));
     }

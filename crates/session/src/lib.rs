@@ -37,6 +37,7 @@ mod recording;
 mod run;
 mod run_lock;
 mod sandbox_choice;
+mod selection;
 mod session;
 pub mod settings;
 mod trial_spec;
@@ -49,19 +50,20 @@ pub use named_run::named_run;
 pub use overrides::Overrides;
 pub use owner::{is_active, owner};
 pub use parent_files::steering;
-pub use plan::{Planned, none_failed, nothing_selected};
+pub use plan::Planned;
 pub use prices::note as price_note;
 pub use recording::Recorded;
 pub use run::{Launch, Resumed, Signals, Started, record, unrecorded};
 pub use run_lock::{LockError, RunLock};
 pub use sandbox_choice::{AUTO_SANDBOX, try_out};
+pub use selection::{none_failed, nothing_selected};
 pub use session::{Place, Session, create_state_folder, normalize, shown};
 pub use settings::{Row, RunSpec};
 pub use trial_spec::TrialSpec;
 
 #[cfg(test)]
 mod tests {
-    use std::path::{Path, PathBuf};
+    use std::path::Path;
     use std::sync::Arc;
 
     use sandbox::Host;
@@ -76,7 +78,7 @@ mod tests {
 
     /// Opens a session in `directory`, with these environment variables.
     pub fn session_with(directory: &Path, environment: &[(&str, &str)]) -> Session {
-        let supervisor = Supervisor::new(PathBuf::from("/bin/false")).unwrap();
+        let supervisor = Supervisor::unchecked("/bin/false").unwrap();
         let env = environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         let host = Host { env, home: None, temp: std::env::temp_dir(), supervisor };
         let state = Some(directory.join("state"));

@@ -1,5 +1,11 @@
 //! Tests of what changes affect, without a clock.
 
+use std::sync::Arc;
+
+use sandbox::Host;
+use sandbox::supervise::Supervisor;
+use session::Place;
+
 use super::*;
 
 fn write(path: &std::path::Path, text: &str) {
@@ -8,11 +14,15 @@ fn write(path: &std::path::Path, text: &str) {
 }
 
 fn planned(root: &std::path::Path) -> (Session, Planned) {
-    let global = Global { state: Some(root.join("state")), color: crate::global::Color::Never };
-    let targets = vec![root.display().to_string()];
-    let mut args = Overrides { targets, ..Overrides::default() };
+    let supervisor = Supervisor::unchecked("/bin/false").unwrap();
+    let host = Host { env: BTreeMap::new(), home: None, temp: std::env::temp_dir(), supervisor };
+    let state = Some(root.join("state"));
+    let place = Place { directory: root.to_owned(), state, agents: Vec::new(), host: Arc::new(host) };
+    let mut args = Overrides { targets: vec![root.display().to_string()], ..Overrides::default() };
     args.arms.agent = vec!["fake".into()];
-    place::plan(&global, &args).unwrap()
+    let session = Session::open(place, &args.targets);
+    let planned = session.plan(&session.resolve(&args).unwrap()).unwrap();
+    (session, planned)
 }
 
 /// Returns a project with two suites, one of which names a prompt while the other imports a module, and its watched
@@ -104,8 +114,8 @@ fn a_line_shows_the_changes_and_the_tests_to_run() {
     watched.cwd = root.clone();
     let changes: BTreeMap<PathBuf, Change> =
         ["a", "b", "c", "d"].iter().map(|name| (root.join(name), Change::Other)).collect();
-    let messages = watched.describe(&changes, &Affected::Suites([root.join("one.yaml")].into()));
-    assert_eq!(messages, "changed: a, b, c, 1 more → 1 suite");
+    let described = watched.describe(&changes, &Affected::Suites([root.join("one.yaml")].into()));
+    assert_eq!(described, "changed: a, b, c, 1 more → 1 suite");
     let gone = [(root.join("a"), Change::Gone)].into();
     assert_eq!(watched.describe(&gone, &Affected::Everything), "changed: a (gone) → everything");
 }

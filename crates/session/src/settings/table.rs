@@ -550,8 +550,8 @@ fn project<T>(setting: &Option<suite::Setting<T>>) -> Option<Layer> {
     Some(Layer::Project(format!("{}:{}", source.file, source.line)))
 }
 
-fn project_formats(of: &Project) -> Option<Layer> {
-    let first = of.reports.formats.as_ref()?.first()?;
+fn project_formats(project: &Project) -> Option<Layer> {
+    let first = project.reports.formats.as_ref()?.first()?;
     Some(Layer::Project(format!("{}:{}", first.source.file, first.source.line)))
 }
 

@@ -140,7 +140,14 @@ fn address(text: &str) -> Result<Url, String> {
     })?;
     match url.scheme() {
         "http" | "https" if url.has_host() => Ok(url),
-        other => Err(format!("an address begins with `http://` or `https://`, not `{other}:`")),
+        other => {
+            let port = text.get(other.len() + 1..).unwrap_or_default();
+            let help = match port.starts_with(|first: char| first.is_ascii_digit()) {
+                true => format!("; write `http://{text}`"),
+                false => String::new(),
+            };
+            Err(format!("an address begins with `http://` or `https://`, not `{other}:`{help}"))
+        }
     }
 }
 
@@ -198,8 +205,8 @@ fn body(fields: &mut Fields<'_>, problems: &mut Problems) -> Body {
             None => Body::template(node, problems),
         };
     }
-    let messages = format.and_then(|node| decode::choice(node, "`request_format`", &FORMATS, problems));
-    if messages == Some(true) { Body::Messages } else { Body::Legacy }
+    let is_messages = format.and_then(|node| decode::choice(node, "`request_format`", &FORMATS, problems));
+    if is_messages == Some(true) { Body::Messages } else { Body::Legacy }
 }
 
 fn parser(node: &Node, problems: &mut Problems) -> Parser {

@@ -23,8 +23,9 @@ const MAX_LINE_BYTES: u64 = 128 << 20;
 /// Maximum number of values and keys in a line. A small file can expand to lines that take gigabytes once they are
 /// parsed.
 const MAX_LINE_VALUES: usize = 4 * foreign_json::MAX_VALUES;
-/// Maximum size of the window of the compression, as a power of two. Exports need less.
-const MAX_WINDOW_LOG: u32 = 24;
+/// Size of the window of the compression, as a power of two: the largest distance at which a repetition is found. A large
+/// answer is in several events of its trial.
+const WINDOW_LOG: u32 = 24;
 
 #[derive(Serialize, Deserialize)]
 struct Header {
@@ -92,6 +93,8 @@ pub fn export(store: &dyn Store, run: &str, out: impl Write) -> Result<Exported,
     let verification = store.verify(run)?;
     let mut out = zstd::Encoder::new(out, LEVEL)?;
     out.include_checksum(true)?;
+    out.window_log(WINDOW_LOG)?;
+    out.long_distance_matching(true)?;
     let version = env!("CARGO_PKG_VERSION").to_owned();
     line(&mut out, &Header { trialrun_export: VERSION, run: run.to_owned(), version })?;
     let mut events = 0;
@@ -124,7 +127,7 @@ fn line(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
 /// written.
 pub fn import(store: &mut dyn Store, from: impl Read) -> Result<Imported, ArchiveError> {
     let mut decoder = zstd::Decoder::new(from)?;
-    decoder.window_log_max(MAX_WINDOW_LOG)?;
+    decoder.window_log_max(WINDOW_LOG)?;
     let mut lines = Lines(BufReader::new(decoder), String::new());
     let header = lines.next().map_err(|_| ArchiveError::Foreign)?.ok_or(ArchiveError::Foreign)?;
     let Header { trialrun_export, run, version } = serde_json::from_str(header).map_err(|_| ArchiveError::Foreign)?;

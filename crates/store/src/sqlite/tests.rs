@@ -57,6 +57,19 @@ fn a_finished_trial_leaves_no_journal_rows_and_a_removed_run_no_rows_at_all() {
 }
 
 #[test]
+fn a_large_event_takes_no_space_once_its_trial_is_packed() {
+    let scratch = scratch();
+    let mut store = scratch.store();
+    let mut story = RunBuilder::of(RUN);
+    let large = "x".repeat(4096 * usize::try_from(MANY_UNUSED).unwrap());
+    store.append(&[story.started(&["a"]), story.began("a"), story.calls("a", &large)]).unwrap();
+    store.append(&[story.finished("a", Outcome::Passed)]).unwrap();
+    assert!(store.count("freelist_count FROM pragma_freelist_count") >= MANY_UNUSED);
+    store.append(&[story.over(summary_of(&["a"]))]).unwrap();
+    assert_eq!(store.count("freelist_count FROM pragma_freelist_count"), 0);
+}
+
+#[test]
 fn trials_that_finish_together_share_packs() {
     let scratch = scratch();
     let mut store = scratch.store();

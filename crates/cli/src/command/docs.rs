@@ -41,11 +41,11 @@ pub fn run(args: &DocsArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     if let [name] = &words[..]
         && let Some((_, page)) = page(name)
     {
-        let shown = page.lines().filter(|line| !line.starts_with("<!--"));
-        terminal.out(&shown.map(|line| format!("{line}\n")).collect::<String>());
+        terminal.out(&without_comments(page));
         return Ok(ExitCode::SUCCESS);
     }
-    let found = search(&words);
+    let sections = sections();
+    let found = search(&sections, &words);
     if found.is_empty() {
         return Err(CliError::nothing(format!("no page contains {}", quoted(&words)))
             .hint("`trialrun docs` lists all pages; search for fewer words, or for the beginning of a word"));
@@ -74,6 +74,17 @@ fn page(name: &str) -> Option<(&'static str, &'static str)> {
     exact.or_else(|| by_last.next().filter(|_| by_last.next().is_none())).copied()
 }
 
+/// Returns the page without its comments, and without the empty lines around them.
+fn without_comments(page: &str) -> String {
+    let mut shown = String::with_capacity(page.len());
+    for line in page.lines().filter(|line| !line.starts_with("<!--")) {
+        if !(line.is_empty() && shown.ends_with("\n\n")) {
+            shown.push_str(&format!("{line}\n"));
+        }
+    }
+    shown
+}
+
 /// Returns the names of all pages with their titles.
 fn list() -> String {
     let rows = || PAGES.iter().filter(|(name, _)| *name != START).map(|(name, page)| (*name, title(page)));
@@ -94,13 +105,18 @@ struct Section {
     /// Words under which it is found, in addition to those that it contains.
     index: Vec<&'static str>,
     lines: Vec<&'static str>,
+    /// The lines in lower case.
+    text: String,
 }
 
 impl Section {
+    fn new(page: &'static str, heading: String) -> Self {
+        Self { page, heading, index: Vec::new(), lines: Vec::new(), text: String::new() }
+    }
+
     /// Returns how well the section fits; `None` if it lacks a word. Its entries in the index count most, then the
     /// words of its own heading.
     fn rank(&self, words: &[String]) -> Option<usize> {
-        let text = self.lines.join("\n").to_lowercase();
         let (title, own) = self.heading.rsplit_once(" › ").unwrap_or(("", &self.heading));
         let (title, own) = (title.to_lowercase(), own.to_lowercase());
         let query = words.join(" ");
@@ -110,7 +126,7 @@ impl Section {
                 + 5 * usize::from(count(&title, word) > 0)
                 + 5 * usize::from(count(self.page, word) > 0)
                 + 20 * usize::from(self.index.iter().any(|entry| count(entry, word) > 0));
-            rank += count(&text, word).min(10);
+            rank += count(&self.text, word).min(10);
             Some(sum + rank).filter(|_| rank > 0)
         });
         rank.or(is_indexed.then_some(0)).map(|rank| rank + 1000 * usize::from(is_indexed))
@@ -138,15 +154,14 @@ fn sections() -> Vec<Section> {
     let mut all = Vec::new();
     for &(page, text) in PAGES.iter().filter(|(name, _)| *name != START) {
         let title = title(text);
-        let mut section = Section { page, heading: title.to_owned(), index: Vec::new(), lines: Vec::new() };
+        let mut section = Section::new(page, title.to_owned());
         let mut is_code = false;
         for line in text.lines() {
             is_code ^= line.trim_start().starts_with("```");
             let heading = line.strip_prefix("##").filter(|_| !is_code).map(|rest| rest.trim_start_matches('#').trim());
             match heading {
                 Some(heading) => {
-                    let heading = format!("{title} › {heading}");
-                    let next = Section { page, heading, index: Vec::new(), lines: Vec::new() };
+                    let next = Section::new(page, format!("{title} › {heading}"));
                     all.push(std::mem::replace(&mut section, next));
                 }
                 None if line.starts_with(INDEX) => {
@@ -154,7 +169,10 @@ fn sections() -> Vec<Section> {
                     section.index.extend(entries.split(", "));
                 }
                 None if line.starts_with("# ") || line.starts_with("<!--") => {}
-                None => section.lines.push(line),
+                None => {
+                    section.lines.push(line);
+                    section.text.push_str(&format!("{}\n", line.to_lowercase()));
+                }
             }
         }
         all.push(section);
@@ -163,9 +181,9 @@ fn sections() -> Vec<Section> {
 }
 
 /// Returns the sections that contain all words, the best first.
-fn search(words: &[String]) -> Vec<Section> {
-    let mut found: Vec<(usize, Section)> =
-        sections().into_iter().filter_map(|section| Some((section.rank(words)?, section))).collect();
+fn search<'a>(sections: &'a [Section], words: &[String]) -> Vec<&'a Section> {
+    let mut found: Vec<(usize, &Section)> =
+        sections.iter().filter_map(|section| Some((section.rank(words)?, section))).collect();
     found.sort_by_key(|(rank, _)| std::cmp::Reverse(*rank));
     found.into_iter().map(|(_, section)| section).collect()
 }
@@ -232,13 +250,13 @@ mod tests {
         ("database", "reference/record"),
     ];
 
-    fn first(words: &str) -> Option<&'static str> {
-        let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
-        search(&words).first().map(|section| section.page)
-    }
-
     #[test]
     fn the_first_hit_is_about_the_words() {
+        let sections = sections();
+        let first = |words: &str| {
+            let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
+            search(&sections, &words).first().map(|section| section.page)
+        };
         for (words, page) in FIRST {
             assert_eq!(first(words), Some(page), "{words}");
         }
@@ -260,6 +278,11 @@ mod tests {
             assert_eq!(page(name).map(|(name, _)| name), Some("how-to/ci"), "{name}");
         }
         assert_eq!(page("how-to"), None);
+    }
+
+    #[test]
+    fn a_page_is_shown_without_its_comments() {
+        assert_eq!(without_comments("# A\n\n<!-- index: b -->\n\nText.\n"), "# A\n\nText.\n");
     }
 
     #[test]

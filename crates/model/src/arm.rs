@@ -81,7 +81,7 @@ mod tests {
             arm: Arm { agent: "fake".into(), model: None, variant: variant.map(str::to_owned) }.to_string().into(),
             repetition: 1,
         };
-        let messages = [None, Some(WITH_SKILL), Some(WITHOUT_SKILL)].map(|variant| id(variant).is_baseline());
-        assert_eq!(messages, [false, false, true]);
+        let are_baselines = [None, Some(WITH_SKILL), Some(WITHOUT_SKILL)].map(|variant| id(variant).is_baseline());
+        assert_eq!(are_baselines, [false, false, true]);
     }
 }

@@ -461,12 +461,12 @@ mod tests {
             trial
         }));
         let delta = &ArmDelta::of(&trials)[0];
-        let describe = |suite: &SuiteDelta| {
+        let figures = |suite: &SuiteDelta| {
             let gain = suite.delta.pass_rate.map(|apart| apart.mean);
             (suite.suite.clone(), suite.with, suite.without, gain, suite.trigger.as_ref().map(|trigger| trigger.hits))
         };
         assert_eq!(
-            delta.suites.iter().map(describe).collect::<Vec<_>>(),
+            delta.suites.iter().map(figures).collect::<Vec<_>>(),
             [
                 ("s".into(), Some(1.0), Some(0.5), Some(0.5), Some(1)),
                 ("t".into(), Some(0.5), Some(1.0), Some(-0.5), Some(0)),

@@ -343,7 +343,7 @@ pub enum AssertionScope {
 /// Settings that a case may have.
 #[derive(Debug, Clone, Default)]
 pub struct RunnerOptions {
-    /// Name of the agent; the original name `claude` is already replaced by `claude-code`.
+    /// Name of the agent; the alias `claude` is already replaced by `claude-code`.
     pub agent: Option<(String, Excerpt)>,
     /// Name of the model, or `scripted:FILE` with FILE resolved relative to the suite.
     pub model: Option<String>,

@@ -157,8 +157,8 @@ impl HostPattern {
     /// Returns the reason why it is not valid.
     pub fn of_policy(written: &str) -> Result<Self, String> {
         let pattern: Self = written.parse()?;
-        let place = Destination { host: pattern.host.clone(), port: 0 };
-        if place.is_loopback() && (pattern.port.is_none() || pattern.below) {
+        let destination = Destination { host: pattern.host.clone(), port: 0 };
+        if destination.is_loopback() && (pattern.port.is_none() || pattern.below) {
             return Err(format!(
                 "`{written}` is this machine, so a port must be given, such as `{}:8080`",
                 pattern.host
@@ -339,10 +339,14 @@ mod tests {
             ("a b", None),
             ("user@example.com", None),
         ] {
-            assert_eq!(Destination::new(written, 1).map(|place| place.host), host.map(str::to_owned), "{written}");
+            assert_eq!(
+                Destination::new(written, 1).map(|destination| destination.host),
+                host.map(str::to_owned),
+                "{written}"
+            );
         }
-        let place = Destination::of_url("https://API.example.com/v1").unwrap();
-        assert_eq!(place.to_string(), "api.example.com:443");
+        let destination = Destination::of_url("https://API.example.com/v1").unwrap();
+        assert_eq!(destination.to_string(), "api.example.com:443");
         assert!(Destination::of_url("http://[::1]:80/").unwrap().is_loopback());
     }
 

@@ -581,7 +581,7 @@ mod tests {
 
     #[test]
     fn a_sum_with_an_unknown_amount_is_unknown() {
-        let messages = AuxiliaryUsage {
+        let usage = AuxiliaryUsage {
             requests: 2,
             cached: 0,
             tokens: Some(Tokens { input: 5, ..Tokens::default() }),
@@ -589,22 +589,22 @@ mod tests {
         };
         let cached = AuxiliaryUsage { cached: 3, ..AuxiliaryUsage::default() };
         let mut sum = AuxiliaryUsage::default();
-        for more in [messages, cached, messages] {
+        for more in [usage, cached, usage] {
             sum += more;
         }
         assert_eq!((sum.requests, sum.cached, sum.cost_usd), (4, 3, Some(1.0)));
         assert_eq!(sum.tokens.map(|tokens| tokens.total()), Some(10));
-        sum += AuxiliaryUsage { requests: 1, tokens: messages.tokens, ..AuxiliaryUsage::default() };
+        sum += AuxiliaryUsage { requests: 1, tokens: usage.tokens, ..AuxiliaryUsage::default() };
         assert_eq!((sum.requests, sum.cost_usd), (5, None));
         assert_eq!(sum.tokens.map(|tokens| tokens.total()), Some(15));
-        sum += messages;
+        sum += usage;
         assert_eq!(sum.cost_usd, None);
         let free = AuxiliaryUsage { cost_usd: Some(0.0), ..cached };
         let mut sum = AuxiliaryUsage::default();
         sum += free;
         sum += free;
         assert_eq!((sum.cached, sum.cost_usd), (6, Some(0.0)), "answers from the cache cost nothing");
-        sum += messages;
+        sum += usage;
         assert_eq!(sum.cost_usd, Some(0.5));
     }
 }

@@ -440,22 +440,22 @@ mod tests {
     #[test]
     fn only_complete_trials_with_the_skill_report_triggering() {
         let trigger = |changes: &Value| Trigger::from_record(&trial(changes));
-        let describe = |happened| Some(Trigger { expected: true, happened });
+        let triggered = |happened| Some(Trigger { expected: true, happened });
         let asked = json!({ "should_trigger": true, "triggered": true, "variant": "with_skill" });
         let with = |key: &str, value: &str| {
             let mut changes = asked.clone();
             changes[key] = value.into();
             changes
         };
-        assert_eq!(trigger(&asked), describe(Some(true)));
-        assert_eq!(trigger(&with("outcome", "undecided")), describe(Some(true)));
-        assert_eq!(trigger(&with("outcome", "broken")), describe(None));
+        assert_eq!(trigger(&asked), triggered(Some(true)));
+        assert_eq!(trigger(&with("outcome", "undecided")), triggered(Some(true)));
+        assert_eq!(trigger(&with("outcome", "broken")), triggered(None));
         assert_eq!(trigger(&with("variant", "without_skill")), None);
         assert_eq!(trigger(&json!({ "triggered": true })), None);
         assert_eq!(trigger(&with("outcome", "skipped")), None);
         let mut rerun = asked.clone();
         let attempt = |triggered: bool| json!({ "outcome": "failed", "duration_ms": 0, "triggered": triggered });
         rerun["attempts"] = json!([attempt(false), attempt(true)]);
-        assert_eq!(trigger(&rerun), describe(Some(false)), "the first attempt counts");
+        assert_eq!(trigger(&rerun), triggered(Some(false)), "the first attempt counts");
     }
 }

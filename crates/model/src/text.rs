@@ -156,8 +156,8 @@ mod tests {
         assert_eq!(visible("a\u{202e}b\u{e0041}\u{7}\n\u{200b}"), "a\\u{202e}b\\u{e0041}\\u{7}\n\\u{200b}");
         assert_eq!(visible("\u{115f}x\u{3164}\u{fe0f}\u{2800}"), "\\u{115f}x\\u{3164}\\u{fe0f}\\u{2800}");
         assert_eq!(visible("👍\u{fe0f}\u{fe0e}\u{200d}a\u{200d}"), "👍\u{fe0f}\\u{fe0e}\\u{200d}a\\u{200d}");
-        for shown in ["👨\u{200d}👩\u{200d}👧\tç", "❤\u{fe0f}\u{200d}🔥", "می\u{200c}خواهم"] {
-            assert_eq!(visible(shown), shown);
+        for visible_text in ["👨\u{200d}👩\u{200d}👧\tç", "❤\u{fe0f}\u{200d}🔥", "می\u{200c}خواهم"] {
+            assert_eq!(visible(visible_text), visible_text);
         }
     }
 

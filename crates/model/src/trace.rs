@@ -297,7 +297,7 @@ mod tests {
 
     #[test]
     fn a_reply_covers_everything_done_for_one_user_message() {
-        let text_of = |index: usize| Step::UserMessage { index, of: 2, text: format!("message {index}") };
+        let asked = |index: usize| Step::UserMessage { index, of: 2, text: format!("message {index}") };
         let call = |id: &str, message: &str| Step::ToolCall(ToolCall::new(id, "Bash", json!({}), message));
         let text = |message: &str| Step::Text { message: message.into(), text: message.into(), parent: None };
         let finished = |text: &str| Step::Finished {
@@ -309,10 +309,10 @@ mod tests {
         };
         let replied = Step::Replied { latency_ms: 7, first_token_ms: Some(2) };
         let trace = Trace::of(&[
-            text_of(1),
+            asked(1),
             call("c1", "m1"),
             finished("one"),
-            text_of(2),
+            asked(2),
             text("m2"),
             call("c2", "m2"),
             finished("two"),

@@ -36,7 +36,7 @@ fn observation(run: &Value) -> Observation<u64> {
 }
 
 /// Formats an arm in the structure of the recorded one.
-fn describe(arm: &ArmStatistics) -> Value {
+fn to_json(arm: &ArmStatistics) -> Value {
     let estimate = |estimate: Option<Estimate>| {
         estimate.map_or(Value::Null, |estimate| json!({"mean": estimate.mean, "stddev": estimate.stddev}))
     };
@@ -76,7 +76,7 @@ fn benchmark(results: &Map<String, Value>, recorded: &Value) -> Value {
             Some(agent) => (agent, true),
             None => (name.strip_suffix("_without_skill").unwrap(), false),
         };
-        summary.insert(name.clone(), describe(&ArmStatistics::of(&trials(agent, with_skill))));
+        summary.insert(name.clone(), to_json(&ArmStatistics::of(&trials(agent, with_skill))));
         if with_skill && names.contains_key(&format!("{agent}_without_skill")) {
             let between = Delta::between(&trials(agent, true), &trials(agent, false));
             if between.cases_paired > 0 {
@@ -116,7 +116,7 @@ fn every_figure_matches_the_recorded_one_or_is_a_listed_difference() {
     let stats: Map<String, Value> = serde_json::from_str(STATS).unwrap();
     for (name, vector) in &stats {
         let trials: Vec<_> = vector["runs"].as_array().unwrap().iter().map(observation).collect();
-        figures(&format!("stats.{name}"), &vector["stats"], &describe(&ArmStatistics::of(&trials)), &mut found);
+        figures(&format!("stats.{name}"), &vector["stats"], &to_json(&ArmStatistics::of(&trials)), &mut found);
     }
     let recorded: Map<String, Value> = serde_json::from_str(BENCHMARK).unwrap();
     let results = recorded["results"].as_object().unwrap();

@@ -64,8 +64,8 @@ pub fn detectable_rates(trials: u64, at_least: f64, alpha: f64, power: f64) -> D
     let trials = trials.min(MOST_EXACT);
     let above = |limit: f64| {
         let needed = critical_passes(trials, limit, alpha);
-        let shown = |rate: f64| tail(&binomial(trials, rate), needed) >= power;
-        shown(1.0).then(|| last([1.0, limit], shown))
+        let is_shown = |rate: f64| tail(&binomial(trials, rate), needed) >= power;
+        is_shown(1.0).then(|| last([1.0, limit], is_shown))
     };
     DetectableRates { too_low: above(1.0 - at_least).map(|rate| 1.0 - rate), high_enough: above(at_least) }
 }
@@ -81,7 +81,7 @@ pub fn detectable_drop(trials: u64, rate: f64, alpha: f64, power: f64) -> Option
     let n = trials.min(MOST_EXACT);
     let region = rejected_passes(n, alpha);
     let first = binomial(n, rate);
-    let shown = |lower: f64| {
+    let is_shown = |lower: f64| {
         let mut sums = binomial(n, lower);
         for at in 1..sums.len() {
             sums[at] += sums[at - 1];
@@ -89,7 +89,7 @@ pub fn detectable_drop(trials: u64, rate: f64, alpha: f64, power: f64) -> Option
         let chance = |(most, weight): (&Option<u64>, &f64)| most.map_or(0.0, |most| weight * sums[most as usize]);
         region.iter().zip(&first).map(chance).sum::<f64>() >= power
     };
-    let drop = shown(0.0).then(|| rate - last([0.0, rate], shown))?;
+    let drop = is_shown(0.0).then(|| rate - last([0.0, rate], is_shown))?;
     Some(if trials > n { drop * (n as f64 / trials as f64).sqrt() } else { drop })
 }
 

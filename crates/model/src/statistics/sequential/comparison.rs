@@ -284,7 +284,7 @@ impl Comparison {
         if let Some(decision) = statement(all) {
             return decision;
         }
-        let shown = |more: Pairs| statement(all + PairBounds { worst: more, best: more });
+        let decision = |more: Pairs| statement(all + PairBounds { worst: more, best: more });
         let remaining = self.max_pairs.saturating_sub(rounds) * cases;
         // The most extreme results that remain possible, and the narrowest interval.
         let further = [
@@ -292,7 +292,7 @@ impl Comparison {
             Pairs { worse: remaining, ..Pairs::default() },
             Pairs { same: remaining, ..Pairs::default() },
         ];
-        let is_open = remaining > 0 && further.into_iter().any(|further| shown(further).is_some());
+        let is_open = remaining > 0 && further.into_iter().any(|further| decision(further).is_some());
         if is_open { ComparisonDecision::Continue } else { ComparisonDecision::Futility }
     }
 }

@@ -46,7 +46,7 @@ fn declare_as<'js, 't>(
 ) -> rquickjs::Result<Module<'js, Declared>> {
     // Entries are inserted completely or not at all, so a panic on another thread does no harm.
     let compiled = || COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
-    let known = compiled().get(name).filter(|(of, _)| *of == hash).map(|(_, known)| *known);
+    let known = compiled().get(name).filter(|(known_hash, _)| *known_hash == hash).map(|(_, known)| *known);
     if let Some(known) = known {
         return (Bundle { 0: known }).load(ctx, name, None);
     }
@@ -55,7 +55,7 @@ fn declare_as<'js, 't>(
     let code = module.write(WriteOptions { strip_source: true, ..WriteOptions::default() })?;
     let mut compiled = compiled();
     // Another thread may have compiled it first.
-    if compiled.get(name).is_none_or(|(of, _)| *of != hash) {
+    if compiled.get(name).is_none_or(|(known_hash, _)| *known_hash != hash) {
         let kept: &'static [Compiled] = vec![(&*name.to_owned().leak(), &*code.leak())].leak();
         compiled.insert(name.to_owned(), (hash, kept));
     }

@@ -127,7 +127,7 @@ impl Realm {
     pub fn keep<'js>(&self, ctx: &Ctx<'js>, function: rquickjs::Function<'js>) -> rquickjs::Result<Function> {
         let index: rquickjs::Function<'js> = self.tools(ctx)?.get("index")?;
         let index: u32 = index.call((function.clone(),))?;
-        let (name, length) = describe(&function);
+        let (name, length) = name_and_length(&function);
         let handle = Function { runtime: self.id, index, name: name.into(), length };
         let kept = || (self.next.get(), Persistent::save(ctx, function));
         self.functions.borrow_mut().entry(index).or_insert_with(kept);
@@ -196,7 +196,7 @@ impl Realm {
 }
 
 /// Returns the name and the number of parameters of `function`.
-fn describe(function: &rquickjs::Function<'_>) -> (String, usize) {
+fn name_and_length(function: &rquickjs::Function<'_>) -> (String, usize) {
     let name = function.get::<_, Option<String>>("name").ok().flatten().unwrap_or_default();
     let length = function.get::<_, Option<f64>>("length").ok().flatten().unwrap_or_default();
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]

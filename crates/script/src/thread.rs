@@ -67,8 +67,8 @@ mod tests {
         let distinct: std::collections::HashSet<_> = ids.iter().collect();
         assert!(distinct.len() < 200, "{}", distinct.len());
         spawn(|| panic!("as planned")).unwrap();
-        let (done, events) = channel();
+        let (done, results) = channel();
         spawn(move || done.send(1).unwrap()).unwrap();
-        assert_eq!(events.recv(), Ok(1));
+        assert_eq!(results.recv(), Ok(1));
     }
 }

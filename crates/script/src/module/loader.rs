@@ -81,7 +81,7 @@ fn load<'js>(ctx: &Ctx<'js>, realm: &Rc<Realm>, name: &str) -> rquickjs::Result<
                 false => Module::declare(ctx.clone(), name, &*code)?,
             };
             if text.original.contains("import.meta") {
-                describe(&module, name)?;
+                set_meta(&module, name)?;
             }
             Ok(module)
         }
@@ -97,7 +97,7 @@ fn load<'js>(ctx: &Ctx<'js>, realm: &Rc<Realm>, name: &str) -> rquickjs::Result<
 }
 
 /// Fills in `import.meta`.
-fn describe(module: &Module<'_, Declared>, name: &str) -> rquickjs::Result<()> {
+fn set_meta(module: &Module<'_, Declared>, name: &str) -> rquickjs::Result<()> {
     let meta = module.meta()?;
     meta.set("url", format!("file://{name}"))?;
     meta.set("filename", name)?;

@@ -16,7 +16,6 @@ use crate::realm::Realm;
 use crate::typescript;
 
 /// Imports the module called `name`. A script's text cannot request a module by its engine name, so for this one
-/// import the name is passed to the resolver separately.
 /// import, the name is passed to the resolver separately.
 pub(crate) fn import<'js>(ctx: &Ctx<'js>, realm: &Realm, name: &str) -> rquickjs::Result<Promise<'js>> {
     *realm.entry.borrow_mut() = Some(name.to_owned());

@@ -5,8 +5,8 @@ use serde_json::json;
 use crate::test_project::{BUDGET, TestProject};
 use crate::{Language, Library, Options, Runtime, ScriptError, Value, positions};
 
-fn json_of(place: &mut TestProject, file: &str, export: &str) -> serde_json::Value {
-    place.value(file, export).to_json()
+fn json_of(project: &mut TestProject, file: &str, export: &str) -> serde_json::Value {
+    project.value(file, export).to_json()
 }
 
 fn missing(result: Result<crate::Module, ScriptError>) -> (String, Option<String>, Option<String>) {
@@ -18,7 +18,7 @@ fn missing(result: Result<crate::Module, ScriptError>) -> (String, Option<String
 
 #[test]
 fn packages_are_found_by_their_exports_and_conditions() {
-    let mut place = TestProject::new(&[
+    let mut project = TestProject::new(&[
         (
             "node_modules/dual/package.json",
             r#"{"exports": {".": {"import": "./a.mjs", "require": "./a.cjs"}, "./sub": "./sub.mjs"}}"#,
@@ -40,17 +40,17 @@ fn packages_are_found_by_their_exports_and_conditions() {
         ),
         ("deep/er/also.mjs", "export { sub as default } from 'dual/sub';"),
     ]);
-    assert_eq!(json_of(&mut place, "./all.ts", "all"), json!(["esm", 1, "sub", "inner", "cjs"]));
-    assert_eq!(json_of(&mut place, "./deep/er/also.mjs", "default"), json!("sub"));
-    assert_eq!(json_of(&mut place, "dual", "named"), json!(1));
-    let (what, _, help) = missing(place.import("dual/hidden.mjs"));
+    assert_eq!(json_of(&mut project, "./all.ts", "all"), json!(["esm", 1, "sub", "inner", "cjs"]));
+    assert_eq!(json_of(&mut project, "./deep/er/also.mjs", "default"), json!("sub"));
+    assert_eq!(json_of(&mut project, "dual", "named"), json!(1));
+    let (what, _, help) = missing(project.import("dual/hidden.mjs"));
     assert_eq!(what, "the package `dual` does not export `./hidden.mjs`");
     assert!(help.unwrap().contains("exports"));
 }
 
 #[test]
 fn aliases_of_the_typescript_configuration_are_resolved() {
-    let mut place = TestProject::new(&[
+    let mut project = TestProject::new(&[
         (
             "tsconfig.json",
             "{\n  // strict\n  \"include\": [\"src\"],\n  \"compilerOptions\": { \"paths\": { \"@/*\": [\"./src/*\"], \"pack\": [\"./stub.ts\"] } },\n}",
@@ -67,17 +67,17 @@ fn aliases_of_the_typescript_configuration_are_resolved() {
         ("sick/tsconfig.json", "{"),
         ("sick/fine.mjs", "export { pack } from 'pack';"),
     ]);
-    assert_eq!(json_of(&mut place, "./tests/all.ts", "all"), json!(["a", "stub"]));
-    assert_eq!(json_of(&mut place, "./own/tests/all.js", "c"), json!("c"));
-    assert_eq!(json_of(&mut place, "./sick/fine.mjs", "pack"), json!("real"));
-    let (what, _, help) = missing(place.import("./tests/none.ts"));
+    assert_eq!(json_of(&mut project, "./tests/all.ts", "all"), json!(["a", "stub"]));
+    assert_eq!(json_of(&mut project, "./own/tests/all.js", "c"), json!("c"));
+    assert_eq!(json_of(&mut project, "./sick/fine.mjs", "pack"), json!("real"));
+    let (what, _, help) = missing(project.import("./tests/none.ts"));
     assert_eq!(what, "cannot find `@/lib/b`");
     assert!(help.unwrap().contains("`tsconfig.json`"));
 }
 
 #[test]
 fn commonjs_modules_have_their_usual_variables() {
-    let mut place = TestProject::new(&[
+    let mut project = TestProject::new(&[
         (
             "main.cjs",
             "#!/usr/bin/env node\n'use strict';\nconst data = require('./data.json');\nconst other = require('./other');\nexports.data = data;\nexports.other = other();\nexports.here = [__dirname === require.resolve('./other').replace('/other/index.js', ''), __filename.endsWith('main.cjs')];\nexports.same = module.exports === exports && this === exports && require('./data.json') === data;\nexports['not-a-name'] = 1;\nexports.class = 2;\nexports.default = 3;\n",
@@ -90,46 +90,46 @@ fn commonjs_modules_have_their_usual_variables() {
         ),
     ]);
     assert_eq!(
-        json_of(&mut place, "./use.mjs", "all"),
+        json_of(&mut project, "./use.mjs", "all"),
         json!([true, {"n": [1, 2]}, "functionobject", [true, true], true, 2, 1, 3])
     );
 }
 
 #[test]
 fn commonjs_cycles_see_partial_exports() {
-    let mut place = TestProject::new(&[
+    let mut project = TestProject::new(&[
         ("a.cjs", "exports.early = 1;\nconst b = require('./b.cjs');\nexports.late = 2;\nexports.seen = b.seen;\n"),
         ("b.cjs", "const a = require('./a.cjs');\nexports.seen = Object.keys(a);\n"),
     ]);
-    assert_eq!(json_of(&mut place, "./a.cjs", "seen"), json!(["early"]));
-    assert_eq!(json_of(&mut place, "./a.cjs", "late"), json!(2));
+    assert_eq!(json_of(&mut project, "./a.cjs", "seen"), json!(["early"]));
+    assert_eq!(json_of(&mut project, "./a.cjs", "late"), json!(2));
 }
 
 #[test]
 fn ecmascript_cycles_work() {
-    let mut place = TestProject::new(&[
+    let mut project = TestProject::new(&[
         ("a.mjs", "import { b } from './b.mjs';\nexport const a = () => 'a';\nexport const both = a() + b();\n"),
         ("b.mjs", "import { a } from './a.mjs';\nexport const b = () => 'b' + typeof a;\n"),
     ]);
-    assert_eq!(json_of(&mut place, "./a.mjs", "both"), json!("abfunction"));
+    assert_eq!(json_of(&mut project, "./a.mjs", "both"), json!("abfunction"));
 }
 
 #[test]
 fn commonjs_can_require_modules_without_top_level_await() {
-    let mut place = TestProject::new(&[
+    let mut project = TestProject::new(&[
         ("ready.mjs", "export default 1; export const named = 2;"),
         ("waits.mjs", "export default await Promise.resolve(new Promise((done) => setTimeout(done, 1)));"),
         ("good.cjs", "const m = require('./ready.mjs'); module.exports = [m.default, m.named];"),
         ("bad.cjs", "require('./waits.mjs');"),
     ]);
-    assert_eq!(json_of(&mut place, "./good.cjs", "default"), json!([1, 2]));
-    let error = place.import("./bad.cjs").unwrap_err().to_string();
+    assert_eq!(json_of(&mut project, "./good.cjs", "default"), json!([1, 2]));
+    let error = project.import("./bad.cjs").unwrap_err().to_string();
     assert!(error.contains("`waits.mjs` uses top-level `await`"), "{error}");
 }
 
 #[test]
 fn the_format_of_a_js_file_depends_on_its_package_and_its_content() {
-    let mut place = TestProject::new(&[
+    let mut project = TestProject::new(&[
         ("esm/package.json", r#"{"type": "module"}"#),
         ("esm/a.js", "export default typeof require;"),
         ("cjs/package.json", r#"{"type": "commonjs"}"#),
@@ -140,15 +140,15 @@ fn the_format_of_a_js_file_depends_on_its_package_and_its_content() {
         ("none/d.ts", "const fs: string = 'x';\nmodule.exports = { fs };"),
     ]);
     for (file, value) in [("esm/a.js", "undefined"), ("cjs/a.js", "function"), ("none/b.js", "function")] {
-        assert_eq!(json_of(&mut place, &format!("./{file}"), "default"), json!(value), "{file}");
+        assert_eq!(json_of(&mut project, &format!("./{file}"), "default"), json!(value), "{file}");
     }
-    assert_eq!(json_of(&mut place, "./none/d.ts", "default"), json!({"fs": "x"}));
-    assert!(place.import("./none/c.js").is_ok());
+    assert_eq!(json_of(&mut project, "./none/d.ts", "default"), json!({"fs": "x"}));
+    assert!(project.import("./none/c.js").is_ok());
 }
 
 #[test]
 fn typescript_only_syntax_is_compiled_away() {
-    let mut place = TestProject::new(&[
+    let mut project = TestProject::new(&[
         (
             "all.mts",
             "import type { Only } from './nowhere';\nimport { Only2, value, type Only3 } from './types.js';\nimport data from './data.json' with { type: 'json' };\nenum Color { Red, Green = 'g' }\nconst enum Size { Big = 10 }\nnamespace Space { export const inside = 1; }\nabstract class Base<T> { constructor(protected readonly n: T, private m = 2) {} sum(this: Base<any>) { return this.n + this.m } declare later: string; }\nclass Sub extends Base<number> { override sum() { return super.sum() + 1 } }\nfunction over(a: string): string;\nfunction over(a: any) { return a! as string }\nconst only: Only2 = <any>1;\nexport type { Only };\nexport const all = [Color.Red, Color[0], Color.Green, Size.Big, Space.inside, new Sub(1).sum(), over('o'), only, value, data.n satisfies number];\n",
@@ -156,12 +156,12 @@ fn typescript_only_syntax_is_compiled_away() {
         ("types.ts", "export interface Only2 {}\nexport interface Only3 {}\nexport const value = 'v';\n"),
         ("data.json", "{\"n\": 7}"),
     ]);
-    assert_eq!(json_of(&mut place, "./all.mts", "all"), json!([0, "Red", "g", 10, 1, 4, "o", 1, "v", 7]));
+    assert_eq!(json_of(&mut project, "./all.mts", "all"), json!([0, "Red", "g", 10, 1, 4, "o", 1, "v", 7]));
 }
 
 #[test]
 fn a_module_is_evaluated_once_and_can_await_while_it_loads() {
-    let mut place = TestProject::new(&[
+    let mut project = TestProject::new(&[
         (
             "count.mjs",
             "globalThis.count = (globalThis.count ?? 0) + 1;\nawait new Promise((done) => setTimeout(done, 2));\nexport const count = globalThis.count;\n",
@@ -172,14 +172,14 @@ fn a_module_is_evaluated_once_and_can_await_while_it_loads() {
         ),
         ("late.mjs", "export const late = async () => (await import('./count.mjs')).count;\n"),
     ]);
-    assert_eq!(json_of(&mut place, "./a.mjs", "all"), json!([1, 1, true, true]));
-    assert_eq!(json_of(&mut place, "./count.mjs", "count"), json!(1));
-    assert_eq!(place.call("./late.mjs", "late", &[]), Ok(1.0.into()));
+    assert_eq!(json_of(&mut project, "./a.mjs", "all"), json!([1, 1, true, true]));
+    assert_eq!(json_of(&mut project, "./count.mjs", "count"), json!(1));
+    assert_eq!(project.call("./late.mjs", "late", &[]), Ok(1.0.into()));
 }
 
 #[test]
 fn a_missing_module_is_reported_with_the_import() {
-    let mut place = TestProject::new(&[
+    let mut project = TestProject::new(&[
         ("fs.ts", "type T = string;\nimport { readFile } from 'node:fs';\nexport const x = readFile;\n"),
         ("net.mjs", "import 'https';\n"),
         ("child.cjs", "const ok = 1;\nconst { exec } = require('child_process');\n"),
@@ -212,18 +212,18 @@ fn a_missing_module_is_reported_with_the_import() {
         ("deep.ts", "`helper.ts` has no export `y`", "name.ts:1:10", None),
         ("url.ts", "not over `https`", "url.ts:1:8", None),
     ] {
-        let (what, place, help) = missing(place.import(&format!("./{file}")));
+        let (what, place, help) = missing(project.import(&format!("./{file}")));
         assert!(what.contains(words), "{file}: {what}");
         assert_eq!(place.as_deref(), Some(at), "{file}");
         assert!(way_out.is_none_or(|words| help.clone().unwrap_or_default().contains(words)), "{file}: {help:?}");
     }
-    assert!(missing(place.import("./jsx.ts")).0.contains("JSX"));
-    assert!(missing(place.import("./nowhere.ts")).0.contains("cannot find"));
+    assert!(missing(project.import("./jsx.ts")).0.contains("JSX"));
+    assert!(missing(project.import("./nowhere.ts")).0.contains("cannot find"));
 }
 
 #[test]
 fn an_invalid_file_is_reported_with_its_location() {
-    let mut place = TestProject::new(&[
+    let mut project = TestProject::new(&[
         ("bad.ts", "export const a = 1;\nexport const b: = 2;\n"),
         ("uses.ts", "import { a } from './bad';\nexport default a;\n"),
         ("bad.mjs", "export const a = 1;\nlet let = 2;\n"),
@@ -238,7 +238,7 @@ fn an_invalid_file_is_reported_with_its_location() {
         ("bad.cjs", "bad.cjs:2:9"),
         ("json.ts", "bad.json:3:3"),
     ] {
-        match place.import(&format!("./{file}")) {
+        match project.import(&format!("./{file}")) {
             Err(ScriptError::Syntax { place, message, .. }) => {
                 assert_eq!(place.map(|place| place.to_string()).as_deref(), Some(at), "{file}: {message}");
             }
@@ -249,62 +249,65 @@ fn an_invalid_file_is_reported_with_its_location() {
 
 #[test]
 fn an_error_while_a_module_loads_points_at_its_line() {
-    let mut place = TestProject::new(&[
+    let mut project = TestProject::new(&[
         ("a.ts", "import './b.cjs';\n"),
         ("b.cjs", "// one\nfunction f() {\n  null.x;\n}\nf();\n"),
         ("c.ts", "interface X {\n  a: 1;\n}\nexport const x: X = undefined!;\nx.a.b;\n"),
     ]);
     let at = |error: ScriptError| error.place().map(ToString::to_string);
-    assert_eq!(at(place.import("./a.ts").unwrap_err()).as_deref(), Some("b.cjs:3:3"));
-    assert_eq!(at(place.import("./c.ts").unwrap_err()).as_deref(), Some("c.ts:5:1"));
-    assert_eq!(at(place.import("./c.ts").unwrap_err()).as_deref(), Some("c.ts:5:1"), "the second time, too");
+    assert_eq!(at(project.import("./a.ts").unwrap_err()).as_deref(), Some("b.cjs:3:3"));
+    assert_eq!(at(project.import("./c.ts").unwrap_err()).as_deref(), Some("c.ts:5:1"));
+    assert_eq!(at(project.import("./c.ts").unwrap_err()).as_deref(), Some("c.ts:5:1"), "the second time, too");
 }
 
 #[test]
 fn a_module_that_never_ends_is_stopped() {
-    let mut place = TestProject::new(&[("loop.mjs", "for (;;) {}"), ("wait.mjs", "await new Promise(() => {});")]);
-    let from = place.path();
+    let mut project = TestProject::new(&[("loop.mjs", "for (;;) {}"), ("wait.mjs", "await new Promise(() => {});")]);
+    let from = project.path();
     let budget = Duration::from_millis(30);
-    let stopped = place.runtime.import("./loop.mjs", &from, budget).unwrap_err();
+    let stopped = project.runtime.import("./loop.mjs", &from, budget).unwrap_err();
     assert_eq!(stopped.to_string(), "stopped after 30 ms");
-    let mut place = TestProject::new(&[("wait.mjs", "await new Promise(() => {});")]);
-    assert_eq!(place.import("./wait.mjs"), Err(ScriptError::NeverSettled));
+    let mut project = TestProject::new(&[("wait.mjs", "await new Promise(() => {});")]);
+    assert_eq!(project.import("./wait.mjs"), Err(ScriptError::NeverSettled));
 }
 
 #[test]
 fn built_in_modules_need_no_file() {
-    let mut place =
+    let mut project =
         TestProject::new(&[("a.test.ts", "import { scenario } from '@fabrik/core';\nexport default scenario('n');\n")]);
-    place.runtime.builtin("@fabrik/core", "export const scenario = (name) => ({ name });");
-    assert_eq!(json_of(&mut place, "./a.test.ts", "default"), json!({"name": "n"}));
-    assert_eq!(place.import("@fabrik/core").unwrap().path(), "builtin:@fabrik/core");
+    project.runtime.builtin("@fabrik/core", "export const scenario = (name) => ({ name });");
+    assert_eq!(json_of(&mut project, "./a.test.ts", "default"), json!({"name": "n"}));
+    assert_eq!(project.import("@fabrik/core").unwrap().path(), "builtin:@fabrik/core");
 }
 
 #[test]
 fn node_shims_work() {
-    let mut place = TestProject::new(&[(
+    let mut project = TestProject::new(&[(
         "a.ts",
         "import path, { join } from 'node:path';\nimport assert from 'assert';\nimport strict from 'node:assert/strict';\nimport { promisify, isDeepStrictEqual, inspect } from 'util';\nimport { fileURLToPath } from 'url';\nimport process from 'node:process';\nimport { setTimeout as sleep } from 'node:timers/promises';\nexport async function all() {\n  assert.deepEqual({ a: 1 }, { a: '1' });\n  assert.throws(() => strict.deepEqual({ a: 1 }, { a: '1' }), { name: 'AssertionError' });\n  assert.throws(() => { throw new TypeError('t') }, TypeError);\n  assert.throws(() => assert.equal(1, 2), /1/);\n  await assert.rejects(Promise.reject(new Error('r')), /r/);\n  return [join('a', '..', 'b/./c'), path.extname('x/y.tar.gz'), path.relative('/a/b', '/a/c/d'), path.resolve('/a', '../b'), await promisify((x, done) => done(null, x))(3), isDeepStrictEqual(new Map([[1, { a: [2] }]]), new Map([[1, { a: [2] }]])), inspect({ a: 'x' }), fileURLToPath('file:///a%20b'), typeof process.env, await sleep(1, 'slept')];\n}\n",
     )]);
     assert_eq!(
-        place.call("./a.ts", "all", &[]).unwrap().to_json(),
+        project.call("./a.ts", "all", &[]).unwrap().to_json(),
         json!(["b/c", ".gz", "../c/d", "/b", 3, true, "{ a: 'x' }", "/a b", "object", "slept"])
     );
-    assert!(missing(place.import("compare")).0.contains("cannot find the package"), "internal modules are not visible");
+    assert!(
+        missing(project.import("compare")).0.contains("cannot find the package"),
+        "internal modules are not visible"
+    );
 }
 
 #[test]
 fn a_library_reads_each_file_once_until_it_is_cleared() {
-    let place = TestProject::new(&[("a.ts", "export const n: number = 1;\n")]);
+    let project = TestProject::new(&[("a.ts", "export const n: number = 1;\n")]);
     let library = Library::new();
     let read = || {
-        let options = Options { library: library.clone(), ..Options::new(place.path()) };
+        let options = Options { library: library.clone(), ..Options::new(project.path()) };
         let mut runtime = Runtime::new(options).unwrap();
-        let module = runtime.import("./a.ts", &place.path(), BUDGET).unwrap();
+        let module = runtime.import("./a.ts", &project.path(), BUDGET).unwrap();
         runtime.export(&module, "n").unwrap()
     };
     assert_eq!(read(), Some(Value::Number(1.0)));
-    std::fs::write(place.path().join("a.ts"), "export const n: number = 2;\n").unwrap();
+    std::fs::write(project.path().join("a.ts"), "export const n: number = 2;\n").unwrap();
     assert_eq!(read(), Some(Value::Number(1.0)));
     library.forget();
     assert_eq!(read(), Some(Value::Number(2.0)));
@@ -369,11 +372,11 @@ fn no_input_causes_a_panic() {
         "Object.prototype.toJSON = () => 1; export default {}",
         "JSON.parse = null; RegExp = null; WeakMap = null; export default /x/",
     ];
-    let place = TestProject::new(&[]);
+    let project = TestProject::new(&[]);
     for text in corpus {
         for name in ["f.ts", "f.mts", "f.cts", "f.js", "f.mjs", "f.cjs", "f.json", "f"] {
-            let mut runtime = Runtime::new(Options::new(place.path())).unwrap();
-            if let Ok(module) = runtime.import_source(text, &place.path().join(name), BUDGET) {
+            let mut runtime = Runtime::new(Options::new(project.path())).unwrap();
+            if let Ok(module) = runtime.import_source(text, &project.path().join(name), BUDGET) {
                 let _ = runtime.export(&module, "default");
                 let _ = runtime.exports(&module);
             }
@@ -388,22 +391,22 @@ fn no_input_causes_a_panic() {
 
 #[test]
 fn deep_nesting_in_a_file_is_never_fatal() {
-    let place = TestProject::new(&[]);
+    let project = TestProject::new(&[]);
     for piece in
         ["(", "[", "{a:", "!", "a=>", "a?b:", "a+", "f(", "`${", "if(a)", "namespace A {", "A<", "class extends "]
     {
         for count in [100, 3_000, 50_000] {
             let text = format!("export default {}1", piece.repeat(count));
             for name in ["f.ts", "f.mjs"] {
-                let mut runtime = Runtime::new(Options::new(place.path())).unwrap();
-                let _ = runtime.import_source(&text, &place.path().join(name), BUDGET);
+                let mut runtime = Runtime::new(Options::new(project.path())).unwrap();
+                let _ = runtime.import_source(&text, &project.path().join(name), BUDGET);
             }
         }
     }
     let balanced = format!("export default {}1{}", "(".repeat(3_000), ")".repeat(3_000));
     for name in ["f.ts", "f.mjs"] {
-        let mut runtime = Runtime::new(Options::new(place.path())).unwrap();
-        let _ = runtime.import_source(&balanced, &place.path().join(name), BUDGET);
+        let mut runtime = Runtime::new(Options::new(project.path())).unwrap();
+        let _ = runtime.import_source(&balanced, &project.path().join(name), BUDGET);
     }
 }
 
@@ -415,38 +418,38 @@ fn scripts_can_access_modules_but_no_other_files() {
         std::fs::write(secret_path.join(name), text).unwrap();
     }
     let shown = secret_path.display();
-    let mut place = TestProject::new(&[
+    let mut project = TestProject::new(&[
         ("lib.mjs", "export default 1;"),
         ("try.mjs", "export const load = async (what) => (await import(what)).default;"),
         ("try.cjs", "exports.load = (what) => require(what);"),
         ("evil.mjs", "export const run = async (text) => (0, eval)(text);"),
     ]);
-    let own = format!("{}/lib.mjs", place.path().display());
-    assert_eq!(place.call("./try.mjs", "load", &[own.as_str().into()]), Ok(1.0.into()));
+    let own = format!("{}/lib.mjs", project.path().display());
+    assert_eq!(project.call("./try.mjs", "load", &[own.as_str().into()]), Ok(1.0.into()));
     for file in ["./try.mjs", "./try.cjs"] {
         for what in [
             format!("{shown}/a.json"),
             format!("file://{shown}/a.json"),
             format!("{shown}/b.json"),
-            format!("{}/../..{shown}/a.json", place.path().display()),
+            format!("{}/../..{shown}/a.json", project.path().display()),
             format!("resolved:{shown}/a.json"),
             "resolved:internal:compare".into(),
             "internal:compare".into(),
             "/dev/zero".into(),
         ] {
-            let error = place.call(file, "load", &[what.as_str().into()]).unwrap_err();
+            let error = project.call(file, "load", &[what.as_str().into()]).unwrap_err();
             assert!(matches!(error, ScriptError::Missing { .. }), "{what}: {error:?}");
             assert!(!error.diagnostic().to_string().contains("hush"), "{error:?}");
         }
     }
     for text in [format!("import('resolved:{shown}/a.json')"), format!("import('{shown}/a.json')")] {
-        let error = place.call("./evil.mjs", "run", &[text.as_str().into()]).unwrap_err();
+        let error = project.call("./evil.mjs", "run", &[text.as_str().into()]).unwrap_err();
         assert!(matches!(error, ScriptError::Missing { .. }), "{error:?}");
     }
-    let up = "../".repeat(place.path().components().count());
+    let up = "../".repeat(project.path().components().count());
     for (file, word) in [("b.json", "is not valid JSON"), ("c", "is not a module")] {
         let what = format!("{up}{}/{file}", secret_path.strip_prefix("/").unwrap().display());
-        let error = place.call("./try.mjs", "load", &[what.as_str().into()]).unwrap_err();
+        let error = project.call("./try.mjs", "load", &[what.as_str().into()]).unwrap_err();
         assert!(
             error.to_string().contains(word) && error.place().is_none_or(|place| !place.to_string().contains("hush")),
             "{error:?}"
@@ -456,24 +459,24 @@ fn scripts_can_access_modules_but_no_other_files() {
 
 #[test]
 fn a_module_that_is_too_large_is_rejected() {
-    let mut place = TestProject::new(&[("big.mjs", &" ".repeat((16 << 20) + 1))]);
-    assert_eq!(missing(place.import("./big.mjs")).0, "`big.mjs` is too large for a module: more than 16 MiB");
+    let mut project = TestProject::new(&[("big.mjs", &" ".repeat((16 << 20) + 1))]);
+    assert_eq!(missing(project.import("./big.mjs")).0, "`big.mjs` is too large for a module: more than 16 MiB");
 }
 
 #[test]
 fn typescript_with_an_export_assignment_is_commonjs() {
-    let mut place = TestProject::new(&[
+    let mut project = TestProject::new(&[
         ("a.ts", "import lib = require('./lib.cjs');\nconst f = (n: number): number => n + lib.one;\nexport = f;\n"),
         ("lib.cjs", "exports.one = 1;"),
     ]);
-    assert_eq!(place.call("./a.ts", "default", &[2.0.into()]), Ok(3.0.into()));
+    assert_eq!(project.call("./a.ts", "default", &[2.0.into()]), Ok(3.0.into()));
 }
 
 #[test]
 fn decorators_are_rejected_at_their_location() {
     for file in ["a.ts", "a.mjs"] {
-        let mut place = TestProject::new(&[(file, "const d = (x) => x;\n@d\nexport class A {}\n")]);
-        match place.import(&format!("./{file}")) {
+        let mut project = TestProject::new(&[(file, "const d = (x) => x;\n@d\nexport class A {}\n")]);
+        match project.import(&format!("./{file}")) {
             Err(ScriptError::Syntax { message, place: Some(place), .. }) => {
                 assert_eq!((message.as_str(), place.line, place.column), ("decorators are not supported here", 2, 1));
             }
@@ -484,15 +487,15 @@ fn decorators_are_rejected_at_their_location() {
 
 #[test]
 fn the_default_export_of_a_compiled_module_is_found() {
-    let mut place = TestProject::new(&[(
+    let mut project = TestProject::new(&[(
         "op.cjs",
         "Object.defineProperty(exports, '__esModule', {value: true}); exports.default = () => 7;",
     )]);
-    let from = place.path();
+    let from = project.path();
     let reference = crate::Reference::parse("./op.cjs").unwrap();
-    let found = place.runtime.refer(&reference, &from, "op", BUDGET).unwrap();
+    let found = project.runtime.refer(&reference, &from, "op", BUDGET).unwrap();
     let Value::Function(function) = found.value else { panic!("{found:?}") };
-    assert_eq!(place.runtime.call(&function, &[], BUDGET, &mut crate::runtime::refuse), Ok(7.0.into()));
+    assert_eq!(project.runtime.call(&function, &[], BUDGET, &mut crate::runtime::refuse), Ok(7.0.into()));
 }
 
 #[test]
@@ -517,18 +520,18 @@ fn a_compiled_package_is_shared_by_all_runtimes_until_it_changes() {
             std::fs::write(path, text).unwrap();
         }
     };
-    let place = TestProject::new(&[]);
+    let project = TestProject::new(&[]);
     let value = || {
-        let mut runtime = crate::Runtime::new(crate::Options::new(place.path())).unwrap();
-        let module = runtime.import("./a.js", &place.path(), BUDGET).unwrap();
+        let mut runtime = crate::Runtime::new(crate::Options::new(project.path())).unwrap();
+        let module = runtime.import("./a.js", &project.path(), BUDGET).unwrap();
         let value = runtime.export(&module, "value").unwrap().unwrap().to_json();
         let Some(crate::Value::Function(fail)) = runtime.export(&module, "fail").unwrap() else { panic!() };
         let error = runtime.call(&fail, &[], BUDGET, &mut crate::runtime::refuse).unwrap_err();
         (value, error.place().unwrap().to_string())
     };
-    write(&place.path(), "1");
+    write(&project.path(), "1");
     let thrown = "node_modules/p/index.js:3:35".to_owned();
     assert_eq!((value(), value()), ((json!(1), thrown.clone()), (json!(1), thrown.clone())));
-    write(&place.path(), "2");
+    write(&project.path(), "2");
     assert_eq!(value(), (json!(2), thrown));
 }

@@ -65,18 +65,18 @@ fn undefined_names_are_errors_with_their_location() {
 
 #[test]
 fn a_typescript_module_can_send_requests_to_its_host() {
-    let mut place = TestProject::new(&[
+    let mut project = TestProject::new(&[
         (
             "op.ts",
             "import { twice, type Unused } from './lib.js';\nenum Level { Low = 1, High = 5 }\nexport async function check(actual: number, ask: (n: number) => Promise<number>): Promise<number> {\n  return twice(await ask(actual)) + Level.High;\n}\n",
         ),
         ("lib.ts", "export type Unused = string;\nexport const twice = (n: number): number => n * 2;\n"),
     ]);
-    let check = place.function("./op.ts", "check");
+    let check = project.function("./op.ts", "check");
     assert_eq!((check.name(), check.length()), ("check", 2));
     let mut asked = Vec::new();
     let arguments = [Value::from(4.0), HostFunction::new("grade").bind(vec!["bound".into()]).into()];
-    let result = place.runtime.call(&check, &arguments, BUDGET, &mut |request| {
+    let result = project.runtime.call(&check, &arguments, BUDGET, &mut |request| {
         asked.push((request.name.to_string(), request.arguments));
         Ok(Value::from(10.0))
     });
@@ -117,12 +117,12 @@ fn endless_work_is_stopped_and_cannot_be_caught() {
 fn a_stopped_script_is_reported_with_its_loop_or_a_line_in_it() {
     let text = "let n = 0;\nconst step = () => n++;\nexport const idle = () => {\n  for (;;) {}\n};\n\
                 export const busy = () => {\n  for (;;) {\n    step();\n  }\n};\n";
-    let mut place = TestProject::new(&[("a.mjs", text)]);
-    let module = place.import("./a.mjs").unwrap();
+    let mut project = TestProject::new(&[("a.mjs", text)]);
+    let module = project.import("./a.mjs").unwrap();
     let mut stopped_at = |name: &str| {
-        let Some(Value::Function(f)) = place.runtime.export(&module, name).unwrap() else { panic!("{name}") };
+        let Some(Value::Function(f)) = project.runtime.export(&module, name).unwrap() else { panic!("{name}") };
         let budget = Duration::from_millis(30);
-        let stopped = place.runtime.call(&f, &[], budget, &mut |_| Ok(Value::Null)).unwrap_err();
+        let stopped = project.runtime.call(&f, &[], budget, &mut |_| Ok(Value::Null)).unwrap_err();
         stopped.place().map(ToString::to_string)
     };
     assert_eq!(stopped_at("idle").as_deref(), Some("a.mjs:4:3"));
@@ -163,11 +163,11 @@ fn memory_bombs_are_stopped() {
 
 #[test]
 fn an_error_in_typescript_points_at_the_line_the_user_wrote() {
-    let mut place = TestProject::new(&[(
+    let mut project = TestProject::new(&[(
         "a.ts",
         "interface Shape {\n  a: string;\n  b: number;\n}\n\nexport function boom(x: Shape): void {\n  // wide 😀\n  throw new TypeError('no ' + x);\n}\nexport const indirect = (x: Shape) => {\n  boom(x);\n};\n",
     )]);
-    match place.call("./a.ts", "indirect", &["x".into()]) {
+    match project.call("./a.ts", "indirect", &["x".into()]) {
         Err(ScriptError::Thrown { name, message, place, stack }) => {
             assert_eq!((name.as_str(), message.as_str()), ("TypeError", "no x"));
             let place = place.unwrap();
@@ -219,9 +219,9 @@ fn values_are_passed_to_scripts_unchanged() {
 #[test]
 fn a_nul_in_a_string_is_an_ordinary_character() {
     assert_eq!(evaluate("'a\0b'.length + /\0/.source.length", &[]), Ok(7.0.into()));
-    let mut place =
+    let mut project =
         TestProject::new(&[("a.mjs", "export default 'a\0b'.length;"), ("b.cjs", "module.exports = `\0`.length;")]);
-    assert_eq!((place.value("./a.mjs", "default"), place.value("./b.cjs", "default")), (3.0.into(), 1.0.into()));
+    assert_eq!((project.value("./a.mjs", "default"), project.value("./b.cjs", "default")), (3.0.into(), 1.0.into()));
     assert_eq!(evaluate("text", &[("text", "\0".into())]), Ok("\0".into()));
 }
 
@@ -266,23 +266,24 @@ fn values_that_cannot_be_converted_are_errors() {
 
 #[test]
 fn a_function_keeps_its_properties_and_its_handle() {
-    let mut place = TestProject::new(&[(
+    let mut project = TestProject::new(&[(
         "op.js",
         "export function a(actual, expected, ctx, validate) {}\na.virtual = '$operator($key)'; a.expects = ['array'];\nexport { a as b };\nexport const c = (x, y = 1, ...z) => x;\n",
     )]);
-    let (a, b, c) = (place.function("./op.js", "a"), place.function("./op.js", "b"), place.function("./op.js", "c"));
+    let (a, b, c) =
+        (project.function("./op.js", "a"), project.function("./op.js", "b"), project.function("./op.js", "c"));
     assert_eq!(a, b);
     assert_eq!((a.length(), c.length()), (4, 1));
-    assert_eq!(place.runtime.property(&a, "virtual"), Ok("$operator($key)".into()));
-    assert_eq!(place.runtime.property(&a, "expects"), Ok(Value::List(vec!["array".into()])));
-    assert_eq!(place.runtime.property(&a, "strategy"), Ok(Value::Undefined));
+    assert_eq!(project.runtime.property(&a, "virtual"), Ok("$operator($key)".into()));
+    assert_eq!(project.runtime.property(&a, "expects"), Ok(Value::List(vec!["array".into()])));
+    assert_eq!(project.runtime.property(&a, "strategy"), Ok(Value::Undefined));
 }
 
 #[test]
 fn a_handle_from_another_runtime_is_refused() {
-    let mut place = TestProject::new(&[("a.js", "export const f = () => 1;\n")]);
-    let function = place.function("./a.js", "f");
-    let module = place.import("./a.js").unwrap();
+    let mut project = TestProject::new(&[("a.js", "export const f = () => 1;\n")]);
+    let function = project.function("./a.js", "f");
+    let module = project.import("./a.js").unwrap();
     let mut other = runtime();
     assert!(other.call(&function, &[], BUDGET, &mut refuse).unwrap_err().to_string().contains("another runtime"));
     assert!(other.export(&module, "f").unwrap_err().to_string().contains("another runtime"));
@@ -393,12 +394,12 @@ fn a_request_that_is_refused_rejects_its_promise() {
 
 #[test]
 fn a_source_without_a_file_can_be_a_module() {
-    let mut place = TestProject::new(&[("lib.ts", "export const n: number = 20;\n")]);
-    let name = place.path().join("generated.ts");
+    let mut project = TestProject::new(&[("lib.ts", "export const n: number = 20;\n")]);
+    let name = project.path().join("generated.ts");
     let text = "import { n } from './lib.ts';\nexport const value: number = n + 1;\n";
-    let module = place.runtime.import_source(text, &name, BUDGET).unwrap();
-    assert_eq!(place.runtime.export(&module, "value"), Ok(Some(21.0.into())));
-    let error = place.runtime.import_source("export const = 1", &place.path().join("bad.ts"), BUDGET).unwrap_err();
+    let module = project.runtime.import_source(text, &name, BUDGET).unwrap();
+    assert_eq!(project.runtime.export(&module, "value"), Ok(Some(21.0.into())));
+    let error = project.runtime.import_source("export const = 1", &project.path().join("bad.ts"), BUDGET).unwrap_err();
     assert!(matches!(&error, ScriptError::Syntax { place: Some(place), .. } if *place.file == *"bad.ts"), "{error:?}");
 }
 
@@ -478,21 +479,21 @@ fn work_left_by_a_failed_call_does_not_run_in_the_next() {
 
 #[test]
 fn function_handles_are_valid_until_their_call_ends() {
-    let mut place = TestProject::new(&[("a.mjs", "export const f = () => () => 1; export const g = (h) => h();")]);
-    let make = place.function("./a.mjs", "f");
-    let Ok(Value::Function(made)) = place.runtime.call(&make, &[], BUDGET, &mut refuse) else { panic!() };
-    let late = place.runtime.call(&made, &[], BUDGET, &mut refuse);
+    let mut project = TestProject::new(&[("a.mjs", "export const f = () => () => 1; export const g = (h) => h();")]);
+    let make = project.function("./a.mjs", "f");
+    let Ok(Value::Function(made)) = project.runtime.call(&make, &[], BUDGET, &mut refuse) else { panic!() };
+    let late = project.runtime.call(&made, &[], BUDGET, &mut refuse);
     assert_eq!(thrown(late).1, "`` came from a call that has ended");
-    assert_eq!(place.runtime.call(&make, &[], BUDGET, &mut refuse).map(|value| value.is_callable()), Ok(true));
-    let again = place.function("./a.mjs", "f");
+    assert_eq!(project.runtime.call(&make, &[], BUDGET, &mut refuse).map(|value| value.is_callable()), Ok(true));
+    let again = project.function("./a.mjs", "f");
     assert_eq!(again, make);
 }
 
 #[test]
 fn earlier_timers_are_not_awaited() {
-    let mut place =
+    let mut project =
         TestProject::new(&[("a.mjs", "setInterval(() => {}, 5); export const f = () => new Promise(() => {});")]);
-    assert_eq!(place.call("./a.mjs", "f", &[]), Err(ScriptError::NeverSettled));
+    assert_eq!(project.call("./a.mjs", "f", &[]), Err(ScriptError::NeverSettled));
 }
 
 #[test]

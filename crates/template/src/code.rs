@@ -40,7 +40,7 @@ mod tests {
 
     use super::*;
 
-    fn describe(value: &Value) -> Vec<String> {
+    fn advice(value: &Value) -> Vec<String> {
         let mut problems = Problems::new();
         warn_of_code(&Node::from_json(value, &Source::new("f", "")), "$expr", &mut problems);
         problems.iter().flat_map(|problem| problem.help.clone()).collect()
@@ -49,15 +49,15 @@ mod tests {
     #[test]
     fn a_template_in_code_is_reported_with_the_variable_to_read() {
         let reads = |name: &str| vec![format!("expressions can read variables: `data.{name}`")];
-        assert_eq!(describe(&json!({"$expr": "actual === '{{ city }}'"})), reads("city"));
-        assert_eq!(describe(&json!([{"a": {"$expr": "actual > {{- user.age -}}"}}])), reads("user.age"));
-        assert_eq!(describe(&json!({"$expr": "{{ names | join }}"})), reads("name"));
-        assert_eq!(describe(&json!({"$expr": "{% if a %}1{% endif %}"})), reads("name"));
+        assert_eq!(advice(&json!({"$expr": "actual === '{{ city }}'"})), reads("city"));
+        assert_eq!(advice(&json!([{"a": {"$expr": "actual > {{- user.age -}}"}}])), reads("user.age"));
+        assert_eq!(advice(&json!({"$expr": "{{ names | join }}"})), reads("name"));
+        assert_eq!(advice(&json!({"$expr": "{% if a %}1{% endif %}"})), reads("name"));
     }
 
     #[test]
     fn code_without_templates_and_templates_outside_of_code_are_fine() {
-        assert!(describe(&json!({"$expr": "[1].every(n => { return {a: {n}} })"})).is_empty());
-        assert!(describe(&json!({"$eq": "{{ city }}", "a": ["{{ b }}"], "$expr": "data.city === actual"})).is_empty());
+        assert!(advice(&json!({"$expr": "[1].every(n => { return {a: {n}} })"})).is_empty());
+        assert!(advice(&json!({"$eq": "{{ city }}", "a": ["{{ b }}"], "$expr": "data.city === actual"})).is_empty());
     }
 }

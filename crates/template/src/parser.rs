@@ -124,21 +124,21 @@ impl<'a> Parser<'a> {
     }
 
     fn postfixed(&mut self) -> Result<Expression, TemplateError> {
-        let mut of = self.primary()?;
+        let mut operand = self.primary()?;
         loop {
-            let start = of.range.start;
+            let start = operand.range.start;
             let kind = if self.eat(".") {
                 let name = self.member()?;
-                Kind::Member(Box::new(of), name)
+                Kind::Member(Box::new(operand), name)
             } else if self.eat("[") {
-                self.subscript(of)?
+                self.subscript(operand)?
             } else if self.next_is("(") {
                 let arguments = self.arguments()?;
-                Kind::Call(Box::new(of), arguments)
+                Kind::Call(Box::new(operand), arguments)
             } else {
-                return Ok(of);
+                return Ok(operand);
             };
-            of = self.node(kind, start..self.last_end())?;
+            operand = self.node(kind, start..self.last_end())?;
         }
     }
 
@@ -150,7 +150,7 @@ impl<'a> Parser<'a> {
         self.any_name("a name after `.`")
     }
 
-    fn subscript(&mut self, of: Expression) -> Result<Kind, TemplateError> {
+    fn subscript(&mut self, operand: Expression) -> Result<Kind, TemplateError> {
         let mut bounds: [Option<Expression>; 3] = [None, None, None];
         let mut colons = 0;
         while !self.next_is("]") {
@@ -169,10 +169,10 @@ impl<'a> Parser<'a> {
             let [key, ..] = bounds;
             let key = key.ok_or_else(|| self.unexpected("a key or a position"))?;
             self.expect("]")?;
-            return Ok(Kind::Item(Box::new(of), Box::new(key)));
+            return Ok(Kind::Item(Box::new(operand), Box::new(key)));
         }
         self.expect("]")?;
-        Ok(Kind::Slice(Box::new(of), Box::new(bounds)))
+        Ok(Kind::Slice(Box::new(operand), Box::new(bounds)))
     }
 
     fn arguments(&mut self) -> Result<Arguments, TemplateError> {

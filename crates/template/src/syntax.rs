@@ -173,11 +173,13 @@ impl Expression {
             Kind::Null | Kind::Bool(_) | Kind::Number(_) | Kind::Text(_) | Kind::Name(_) => Vec::new(),
             Kind::List(items) => items.iter().collect(),
             Kind::Map(entries) => entries.iter().flat_map(|(key, value)| [key, value]).collect(),
-            Kind::Member(of, _) | Kind::Not(of) | Kind::Negative(of) => vec![of],
+            Kind::Member(operand, _) | Kind::Not(operand) | Kind::Negative(operand) => vec![operand],
             Kind::Item(left, right) | Kind::Binary(_, left, right) => vec![left, right],
-            Kind::Slice(of, bounds) => std::iter::once(&**of).chain(bounds.iter().flatten()).collect(),
-            Kind::Call(of, arguments) | Kind::Filter(of, _, arguments) | Kind::Test { operand: of, arguments, .. } => {
-                std::iter::once(&**of).chain(arguments.expressions()).collect()
+            Kind::Slice(operand, bounds) => std::iter::once(&**operand).chain(bounds.iter().flatten()).collect(),
+            Kind::Call(operand, arguments)
+            | Kind::Filter(operand, _, arguments)
+            | Kind::Test { operand, arguments, .. } => {
+                std::iter::once(&**operand).chain(arguments.expressions()).collect()
             }
             Kind::Choice { condition, then, otherwise } => {
                 [&**condition, &**then].into_iter().chain(otherwise.as_deref()).collect()
@@ -189,8 +191,8 @@ impl Expression {
     pub(crate) fn is_path(&self) -> bool {
         match &self.kind {
             Kind::Name(_) => true,
-            Kind::Member(of, _) => of.is_path(),
-            Kind::Item(of, key) => of.is_path() && is_position_or_name(key),
+            Kind::Member(operand, _) => operand.is_path(),
+            Kind::Item(operand, key) => operand.is_path() && is_position_or_name(key),
             _ => false,
         }
     }
@@ -200,7 +202,7 @@ impl Expression {
 fn is_position_or_name(key: &Expression) -> bool {
     match &key.kind {
         Kind::Text(_) | Kind::Number(_) => true,
-        Kind::Negative(of) => matches!(of.kind, Kind::Number(_)),
+        Kind::Negative(operand) => matches!(operand.kind, Kind::Number(_)),
         _ => false,
     }
 }

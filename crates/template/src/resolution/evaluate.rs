@@ -217,7 +217,7 @@ impl<'a> Evaluator<'a> {
             Kind::Name(_) | Kind::Member(..) | Kind::Item(..) => self.path(expression),
             Kind::List(items) => Value::list(items.iter().map(|item| self.value(item)).collect::<Result<_, _>>()?),
             Kind::Map(entries) => self.map(entries),
-            Kind::Slice(of, bounds) => self.slice(of, bounds),
+            Kind::Slice(operand, bounds) => self.slice(operand, bounds),
             Kind::Call(callee, arguments) => call::function(self, callee, arguments),
             Kind::Filter(operand, name, arguments) => {
                 let filtered = call::filter(self, operand, &name.value, arguments);
@@ -227,8 +227,8 @@ impl<'a> Evaluator<'a> {
                 let answer = call::test(self, operand, &name.value, arguments);
                 answer.map(|answer| Value::Bool(answer != *negated)).map_err(|error| error.at(name.range.clone()))
             }
-            Kind::Not(of) => Ok(Value::Bool(!self.value(of)?.is_true())),
-            Kind::Negative(of) => self.negative(of),
+            Kind::Not(operand) => Ok(Value::Bool(!self.value(operand)?.is_true())),
+            Kind::Negative(operand) => self.negative(operand),
             Kind::Binary(operator, left, right) => self.binary(*operator, left, right),
             Kind::Choice { condition, then, otherwise } => self.choice(condition, then, otherwise.as_deref()),
         }
@@ -255,10 +255,12 @@ impl<'a> Evaluator<'a> {
         Value::map(entries)
     }
 
-    fn negative(&mut self, of: &'a Expression) -> Result<Value, TemplateError> {
-        match self.value(of)? {
+    fn negative(&mut self, operand: &'a Expression) -> Result<Value, TemplateError> {
+        match self.value(operand)? {
             Value::Number(number) => Ok(Value::Number(Number::Whole(0).subtract(number))),
-            other => Err(TemplateError::new(format!("`-` cannot be used with {}", other.kind())).at(of.range.clone())),
+            other => {
+                Err(TemplateError::new(format!("`-` cannot be used with {}", other.kind())).at(operand.range.clone()))
+            }
         }
     }
 
@@ -291,8 +293,8 @@ impl<'a> Evaluator<'a> {
         otherwise.map_or(Ok(Value::Null), |otherwise| self.value(otherwise))
     }
 
-    fn slice(&mut self, of: &'a Expression, bounds: &'a [Option<Expression>; 3]) -> Result<Value, TemplateError> {
-        let value = self.value(of)?;
+    fn slice(&mut self, operand: &'a Expression, bounds: &'a [Option<Expression>; 3]) -> Result<Value, TemplateError> {
+        let value = self.value(operand)?;
         let [start, stop, step] = bounds;
         let (start, stop, step) = (self.bound(start.as_ref())?, self.bound(stop.as_ref())?, self.bound(step.as_ref())?);
         let sliced = match &value {
@@ -305,7 +307,7 @@ impl<'a> Evaluator<'a> {
             }
             other => Err(TemplateError::new(format!("only a list or text can be sliced, not {}", other.kind()))),
         };
-        sliced.map_err(|error| error.at(of.range.clone()))
+        sliced.map_err(|error| error.at(operand.range.clone()))
     }
 
     fn bound(&mut self, bound: Option<&'a Expression>) -> Result<Option<i64>, TemplateError> {
@@ -327,13 +329,13 @@ impl<'a> Evaluator<'a> {
         let mut base = expression;
         loop {
             base = match &base.kind {
-                Kind::Member(of, name) => {
+                Kind::Member(operand, name) => {
                     steps.push(Step { key: Key::Name(name.value.clone()), range: name.range.clone() });
-                    of
+                    operand
                 }
-                Kind::Item(of, key) => {
+                Kind::Item(operand, key) => {
                     steps.push(Step { key: self.key(key)?, range: key.range.clone() });
-                    of
+                    operand
                 }
                 _ => break,
             };

@@ -296,9 +296,9 @@ fn time_and_randomness_are_passed_in() {
 fn free_names_are_returned_with_their_locations() {
     let text = "{% for x in xs %}{{ x + y.z }}{{ loop.index }}{% endfor %}{% set a = b %}{{ a|join(c) }}{{ range(d) }}";
     let names = Template::parse(text).unwrap().unwrap().names();
-    let messages: Vec<(&str, &str)> =
+    let found: Vec<(&str, &str)> =
         names.iter().map(|name| (name.value.as_str(), &text[name.span.start()..name.span.end()])).collect();
-    assert_eq!(messages, ["xs", "y", "b", "c", "d"].map(|name| (name, name)));
+    assert_eq!(found, ["xs", "y", "b", "c", "d"].map(|name| (name, name)));
 }
 
 #[test]

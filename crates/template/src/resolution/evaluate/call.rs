@@ -16,8 +16,8 @@ pub(crate) fn function<'a>(
     callee: &'a Expression,
     arguments: &'a Arguments,
 ) -> Result<Value, TemplateError> {
-    if let Kind::Member(of, name) = &callee.kind {
-        let operand = evaluator.value(of)?;
+    if let Kind::Member(operand, name) = &callee.kind {
+        let operand = evaluator.value(operand)?;
         let given = evaluator.given(arguments)?;
         let method = method::named(&operand, &name.value).map_err(|error| error.at(name.range.clone()))?;
         return apply(evaluator, method, &operand, given);

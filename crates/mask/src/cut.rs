@@ -152,8 +152,8 @@ fn torn_escape(text: &[u8]) -> usize {
     if is_torn { tail.len() - index } else { 0 }
 }
 
-/// Returns `true` if the byte may appear between a string and its ellipsis: `"text"…`, `text
-/// [… more]`.
+/// Returns `true` if the byte may appear between a string and its ellipsis: `"text"…`,
+/// `text\n[… more]`.
 fn is_around(byte: u8) -> bool {
     matches!(byte, b'[' | b']' | b'(' | b')' | b'"' | b'\'' | b'`' | b' ' | b'\n' | b'\t')
 }

@@ -132,7 +132,7 @@ fn is_digit(byte: &u8) -> bool {
 mod tests {
     use super::*;
 
-    fn describe(blocks: &KeyBlocks, stream: &str, line: &str) -> String {
+    fn masked(blocks: &KeyBlocks, stream: &str, line: &str) -> String {
         let mut line = line.to_owned();
         blocks.mask(stream, &mut line, &Mask::default());
         line
@@ -142,13 +142,13 @@ mod tests {
     fn a_private_key_is_masked_to_its_last_line_but_only_in_its_own_stream() {
         let blocks = KeyBlocks::default();
         let begin = "-----BEGIN RSA PRIVATE KEY-----";
-        assert_eq!(describe(&blocks, "stderr", begin), begin);
-        assert_eq!(describe(&blocks, "stderr", "MIIEowIBAAKCAQEA"), "[masked]");
-        assert_eq!(describe(&blocks, "stdout", "MIIEowIBAAKCAQEA"), "MIIEowIBAAKCAQEA");
-        assert_eq!(describe(&blocks, "stderr", "x==-----END RSA PRIVATE KEY-----, and more"), "[masked], and more");
-        assert_eq!(describe(&blocks, "stderr", "plain"), "plain");
-        describe(&blocks, "stderr", begin);
-        (0..MAX_LINES).for_each(|_| assert_eq!(describe(&blocks, "stderr", "x"), "[masked]"));
-        assert_eq!(describe(&blocks, "stderr", "x"), "x");
+        assert_eq!(masked(&blocks, "stderr", begin), begin);
+        assert_eq!(masked(&blocks, "stderr", "MIIEowIBAAKCAQEA"), "[masked]");
+        assert_eq!(masked(&blocks, "stdout", "MIIEowIBAAKCAQEA"), "MIIEowIBAAKCAQEA");
+        assert_eq!(masked(&blocks, "stderr", "x==-----END RSA PRIVATE KEY-----, and more"), "[masked], and more");
+        assert_eq!(masked(&blocks, "stderr", "plain"), "plain");
+        masked(&blocks, "stderr", begin);
+        (0..MAX_LINES).for_each(|_| assert_eq!(masked(&blocks, "stderr", "x"), "[masked]"));
+        assert_eq!(masked(&blocks, "stderr", "x"), "x");
     }
 }

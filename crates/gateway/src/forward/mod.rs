@@ -39,8 +39,8 @@ impl Upstream {
     }
 
     fn client(&self, is_secure: bool) -> Result<Client, String> {
-        let place = if is_secure { &self.secure } else { &self.plain };
-        place.get_or_init(|| self.proxies.forwarding_client(is_secure, self.timeouts.connect)).clone()
+        let client = if is_secure { &self.secure } else { &self.plain };
+        client.get_or_init(|| self.proxies.forwarding_client(is_secure, self.timeouts.connect)).clone()
     }
 }
 

@@ -38,10 +38,10 @@ impl Relay {
     }
 
     fn report_lookup(&self, name: &str, by_command: bool) {
-        let host = Destination::new(name, PORT).map(|place| place.host);
+        let host = Destination::new(name, PORT).map(|destination| destination.host);
         let host = host.unwrap_or_else(|| name.chars().take(LONGEST_HOST).collect());
         let attempt = EgressAttempt {
-            is_model: self.rules.model.iter().any(|place| place.host == host),
+            is_model: self.rules.model.iter().any(|destination| destination.host == host),
             host,
             port: None,
             verdict: EgressVerdict::Refused,

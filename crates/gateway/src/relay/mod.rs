@@ -61,12 +61,12 @@ pub struct RelayRules {
 }
 
 impl RelayRules {
-    fn is_model(&self, place: &Destination) -> bool {
-        self.model.contains(place)
+    fn is_model(&self, destination: &Destination) -> bool {
+        self.model.contains(destination)
     }
 
-    fn allow(&self, place: &Destination) -> bool {
-        self.is_model(place) || self.allowed.iter().any(|pattern| pattern.includes(place))
+    fn allow(&self, destination: &Destination) -> bool {
+        self.is_model(destination) || self.allowed.iter().any(|pattern| pattern.includes(destination))
     }
 }
 
@@ -111,14 +111,14 @@ impl Relay {
         .await;
     }
 
-    /// Forwards each connection to `place` until the future is dropped. `by_command` is true if the processes are not
-    /// the agent's.
-    pub async fn forward(self: &Arc<Self>, listener: &TcpListener, place: Destination, by_command: bool) {
+    /// Forwards each connection to `destination` until the future is dropped. `by_command` is true if the processes are
+    /// not the agent's.
+    pub async fn forward(self: &Arc<Self>, listener: &TcpListener, destination: Destination, by_command: bool) {
         serve_connections(listener, MOST_CONNECTIONS, |mut stream| {
-            let (relay, place) = (Arc::clone(self), place.clone());
+            let (relay, destination) = (Arc::clone(self), destination.clone());
             async move {
-                relay.note(&place, &place.host, EgressWay::Forward, by_command, None);
-                if let Ok(mut server) = relay.dial(&place).await {
+                relay.note(&destination, &destination.host, EgressWay::Forward, by_command, None);
+                if let Ok(mut server) = relay.dial(&destination).await {
                     let _ = tokio::io::copy_bidirectional(&mut stream, &mut server).await;
                 }
             }
@@ -132,23 +132,23 @@ impl Relay {
     }
 
     /// Connects to a host and remembers whether the model can be reached.
-    async fn dial(&self, place: &Destination) -> Result<upstream::Stream, String> {
-        let dialed = self.upstream.dial(place).await;
-        if self.rules.is_model(place) {
-            let failure = dialed.as_ref().err().map(|error| format!("cannot connect to {place}: {error}"));
+    async fn dial(&self, destination: &Destination) -> Result<upstream::Stream, String> {
+        let dialed = self.upstream.dial(destination).await;
+        if self.rules.is_model(destination) {
+            let failure = dialed.as_ref().err().map(|error| format!("cannot connect to {destination}: {error}"));
             *self.model_failure.lock().unwrap_or_else(PoisonError::into_inner) = failure;
         }
         dialed
     }
 
     /// Reports an attempt, which was refused if there is a reason.
-    fn note(&self, place: &Destination, written: &str, way: EgressWay, by_command: bool, refused: Option<&str>) {
+    fn note(&self, destination: &Destination, written: &str, way: EgressWay, by_command: bool, refused: Option<&str>) {
         let attempt = EgressAttempt {
-            host: place.host.clone(),
-            port: Some(place.port),
+            host: destination.host.clone(),
+            port: Some(destination.port),
             verdict: if refused.is_some() { EgressVerdict::Refused } else { EgressVerdict::Allowed },
             way,
-            is_model: self.rules.is_model(place),
+            is_model: self.rules.is_model(destination),
             by_command,
             reason: refused.map(str::to_owned),
         };
@@ -205,83 +205,85 @@ impl Client {
         }
         let target = request.uri();
         let Some(authority) = target.authority().filter(|_| is_tunnel || target.scheme() == Some(&Scheme::HTTP)) else {
-            return told(StatusCode::BAD_REQUEST, "this is a proxy; send `CONNECT host:port` or `GET http://host/`");
+            return answer(StatusCode::BAD_REQUEST, "this is a proxy; send `CONNECT host:port` or `GET http://host/`");
         };
-        let place = match self.destination(authority, if is_tunnel { None } else { Some(80) }) {
-            Ok(place) => place,
+        let destination = match self.destination(authority, if is_tunnel { None } else { Some(80) }) {
+            Ok(destination) => destination,
             Err(refusal) => return *refusal,
         };
-        if !self.relay.rules.allow(&place) {
+        if !self.relay.rules.allow(&destination) {
             let reason = "not allowed by the network policy";
-            self.relay.note(&place, authority.host(), EgressWay::Proxy, self.by_command, Some(reason));
+            self.relay.note(&destination, authority.host(), EgressWay::Proxy, self.by_command, Some(reason));
             // The host as it was written, so that the masks find a secret in it.
-            let message = format!("{}:{} is {reason} of this trial", authority.host(), place.port);
-            return told(StatusCode::FORBIDDEN, &message);
+            let message = format!("{}:{} is {reason} of this trial", authority.host(), destination.port);
+            return answer(StatusCode::FORBIDDEN, &message);
         }
-        self.relay.note(&place, authority.host(), EgressWay::Proxy, self.by_command, None);
-        if is_tunnel { self.connect(request, place).await } else { self.pass_on(request, &place).await }
+        self.relay.note(&destination, authority.host(), EgressWay::Proxy, self.by_command, None);
+        if is_tunnel { self.connect(request, destination).await } else { self.pass_on(request, &destination).await }
     }
 
     /// Returns the destination of a request, or the answer that refuses it.
     fn destination(&self, authority: &Authority, port: Option<u16>) -> Result<Destination, Box<Response<Body>>> {
         let port = match (authority.port_u16(), port) {
             (Some(port), _) | (None, Some(port)) if authority.port().is_none_or(|given| given == port) => port,
-            _ => return Err(Box::new(told(StatusCode::BAD_REQUEST, "the port is missing or invalid"))),
+            _ => return Err(Box::new(answer(StatusCode::BAD_REQUEST, "the port is missing or invalid"))),
         };
-        let place = Destination::new(authority.host(), port);
-        let problem = match &place {
+        let destination = Destination::new(authority.host(), port);
+        let problem = match &destination {
             None => "not a valid host",
             Some(_) if authority.as_str().contains('@') => "written with a user name",
-            Some(place) => return Ok(place.clone()),
+            Some(destination) => return Ok(destination.clone()),
         };
-        let host = place.map_or_else(|| authority.host().chars().take(LONGEST_HOST).collect(), |place| place.host);
-        let answer = format!("{} is {problem}", authority.host());
-        let place = Destination { host, port };
-        self.relay.note(&place, authority.host(), EgressWay::Proxy, self.by_command, Some(problem));
-        Err(Box::new(told(StatusCode::FORBIDDEN, &answer)))
+        let host = destination
+            .map_or_else(|| authority.host().chars().take(LONGEST_HOST).collect(), |destination| destination.host);
+        let message = format!("{} is {problem}", authority.host());
+        let destination = Destination { host, port };
+        self.relay.note(&destination, authority.host(), EgressWay::Proxy, self.by_command, Some(problem));
+        Err(Box::new(answer(StatusCode::FORBIDDEN, &message)))
     }
 
     /// Opens a tunnel.
-    async fn connect(&self, mut request: Request<Incoming>, place: Destination) -> Response<Body> {
-        match self.relay.dial(&place).await {
+    async fn connect(&self, mut request: Request<Incoming>, destination: Destination) -> Response<Body> {
+        match self.relay.dial(&destination).await {
             Ok(server) => {
                 let client = hyper::upgrade::on(&mut request);
-                *self.tunnel.lock().unwrap_or_else(PoisonError::into_inner) = Some(Tunnel { client, server, place });
+                *self.tunnel.lock().unwrap_or_else(PoisonError::into_inner) =
+                    Some(Tunnel { client, server, destination });
                 Response::new(Either::Left(Full::default()))
             }
-            Err(error) => unreachable(&place, &error),
+            Err(error) => unreachable(&destination, &error),
         }
     }
 
     /// Sends a plain HTTP request to its host.
-    async fn pass_on(&self, request: Request<Incoming>, place: &Destination) -> Response<Body> {
+    async fn pass_on(&self, request: Request<Incoming>, destination: &Destination) -> Response<Body> {
         let (mut parts, body) = request.into_parts();
         strip(&mut parts.headers);
         // The host that was allowed decides, whatever the header says.
-        let host = if place.port == 80 { place.host.clone() } else { place.to_string() };
+        let host = if destination.port == 80 { destination.host.clone() } else { destination.to_string() };
         let path = parts.uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
         let (Ok(uri), Ok(host)) = (Uri::try_from(path), HeaderValue::try_from(host)) else {
-            return told(StatusCode::BAD_REQUEST, "the address is not valid");
+            return answer(StatusCode::BAD_REQUEST, "the address is not valid");
         };
         parts.uri = uri;
         parts.headers.insert(HOST, host);
-        let sent = self.relay.upstream.send(place, Request::from_parts(parts, body)).await;
+        let sent = self.relay.upstream.send(destination, Request::from_parts(parts, body)).await;
         match sent {
             Ok(mut response) => {
                 strip(response.headers_mut());
                 response.map(Either::Right)
             }
-            Err(error) => unreachable(place, &error),
+            Err(error) => unreachable(destination, &error),
         }
     }
 }
 
-fn unreachable(place: &Destination, error: &str) -> Response<Body> {
-    told(StatusCode::BAD_GATEWAY, &format!("cannot connect to {place}: {error}"))
+fn unreachable(destination: &Destination, error: &str) -> Response<Body> {
+    answer(StatusCode::BAD_GATEWAY, &format!("cannot connect to {destination}: {error}"))
 }
 
 /// Returns an answer from the relay itself.
-fn told(status: StatusCode, message: &str) -> Response<Body> {
+fn answer(status: StatusCode, message: &str) -> Response<Body> {
     let mut response = Response::new(Either::Left(Full::from(format!("trialrun: {message}\n"))));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));

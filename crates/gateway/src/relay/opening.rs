@@ -57,7 +57,7 @@ fn http(bytes: &[u8]) -> Opening {
         // Another protocol.
         Err(_) => Opening::Names(Vec::new()),
         Ok(httparse::Status::Complete(_)) => {
-            let whole = request.path.and_then(Destination::of_url).map(|place| place.host);
+            let whole = request.path.and_then(Destination::of_url).map(|destination| destination.host);
             let hosts = request.headers.iter().filter(|header| header.name.eq_ignore_ascii_case("host"));
             let hosts = hosts.map(|header| host_of(&String::from_utf8_lossy(header.value)));
             Opening::Names(hosts.chain(whole).collect())

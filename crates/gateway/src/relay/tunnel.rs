@@ -16,7 +16,7 @@ const LONGEST_OPENING: usize = 64 * 1024;
 pub(super) struct Tunnel {
     pub(super) client: OnUpgrade,
     pub(super) server: Stream,
-    pub(super) place: Destination,
+    pub(super) destination: Destination,
 }
 
 impl Tunnel {
@@ -27,9 +27,9 @@ impl Tunnel {
         let (mut from_server, mut to_server) = split(self.server);
         let up = async {
             let opening = opening(&mut from_client).await?;
-            if let Some(refusal) = refusal(relay, &self.place, &opening) {
-                let Refusal { place, written, reason } = refusal;
-                relay.note(&place, &written, EgressWay::Inside, by_command, Some(&reason));
+            if let Some(refusal) = refusal(relay, &self.destination, &opening) {
+                let Refusal { destination, written, reason } = refusal;
+                relay.note(&destination, &written, EgressWay::Inside, by_command, Some(&reason));
                 return Err(());
             }
             to_server.write_all(&opening).await.map_err(|_| ())?;
@@ -55,32 +55,37 @@ async fn opening(client: &mut (impl AsyncRead + Unpin)) -> Result<Vec<u8>, ()> {
 
 /// Reason to forbid a tunnel: a host that is not allowed.
 struct Refusal {
-    place: Destination,
+    destination: Destination,
     /// The host as it was written.
     written: String,
     reason: String,
 }
 
-/// Returns the host because of which a tunnel to `place` is forbidden. The name in a connection to an address is not
-/// compared, because the address decides where it leads.
-fn refusal(relay: &Relay, place: &Destination, opening: &[u8]) -> Option<Refusal> {
-    let own =
-        |reason: &str| Some(Refusal { place: place.clone(), written: place.host.clone(), reason: reason.to_owned() });
+/// Returns the host because of which a tunnel to `destination` is forbidden. The name in a connection to an address is
+/// not compared, because the address decides where it leads.
+fn refusal(relay: &Relay, destination: &Destination, opening: &[u8]) -> Option<Refusal> {
+    let own = |reason: &str| {
+        Some(Refusal { destination: destination.clone(), written: destination.host.clone(), reason: reason.to_owned() })
+    };
     let names = match examine(opening) {
-        _ if place.ip().is_some() => return None,
+        _ if destination.ip().is_some() => return None,
         Opening::Names(names) => names,
         Opening::Unreadable => return own("its TLS greeting cannot be read"),
         Opening::Incomplete if opening.len() < LONGEST_OPENING => return None,
         Opening::Incomplete => return own("its greeting is too long"),
     };
     names.into_iter().find_map(|written| {
-        let named = Destination::new(&written, place.port);
-        if named.as_ref().is_some_and(|named| named == place || relay.rules.allow(named)) {
+        let named = Destination::new(&written, destination.port);
+        if named.as_ref().is_some_and(|named| named == destination || relay.rules.allow(named)) {
             return None;
         }
         let host = || written.chars().take(super::LONGEST_HOST).collect();
-        let named = named.unwrap_or_else(|| Destination { host: host(), port: place.port });
-        Some(Refusal { place: named, written, reason: format!("requested in a connection to {}", place.host) })
+        let named = named.unwrap_or_else(|| Destination { host: host(), port: destination.port });
+        Some(Refusal {
+            destination: named,
+            written,
+            reason: format!("requested in a connection to {}", destination.host),
+        })
     })
 }
 

@@ -41,39 +41,39 @@ impl Upstream {
     }
 
     /// Opens a connection for any protocol.
-    pub(super) async fn dial(&self, place: &Destination) -> Result<Stream, String> {
-        match self.proxy("https", place) {
-            Some(proxy) => in_time(tunnel(&proxy, place)).await,
-            None => Ok(Box::new(in_time(connect(place)).await?)),
+    pub(super) async fn dial(&self, destination: &Destination) -> Result<Stream, String> {
+        match self.proxy("https", destination) {
+            Some(proxy) => in_time(tunnel(&proxy, destination)).await,
+            None => Ok(Box::new(in_time(connect(destination)).await?)),
         }
     }
 
     /// Sends a plain HTTP request, whose address is only a path, and returns the response.
     pub(super) async fn send<B>(
         &self,
-        place: &Destination,
+        destination: &Destination,
         mut request: Request<B>,
     ) -> Result<Response<Incoming>, String>
     where
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: std::error::Error + Send + Sync,
     {
-        let stream = match self.proxy("http", place) {
+        let stream = match self.proxy("http", destination) {
             Some(proxy) => {
                 let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
-                let whole = format!("http://{place}{path}");
+                let whole = format!("http://{destination}{path}");
                 *request.uri_mut() = Uri::try_from(whole).map_err(|_| "the address is not valid".to_owned())?;
                 sign_in(&mut request, &proxy);
                 in_time(connect_to_proxy(&proxy)).await?
             }
-            None => in_time(connect(place)).await?,
+            None => in_time(connect(destination)).await?,
         };
         let mut sender = handshake(stream).await?;
         sender.send_request(request).await.map_err(|error| error_chain(&error))
     }
 
-    fn proxy(&self, scheme: &str, place: &Destination) -> Option<Intercept> {
-        self.proxies.intercept(&Uri::try_from(format!("{scheme}://{place}/")).ok()?)
+    fn proxy(&self, scheme: &str, destination: &Destination) -> Option<Intercept> {
+        self.proxies.intercept(&Uri::try_from(format!("{scheme}://{destination}/")).ok()?)
     }
 }
 
@@ -84,14 +84,14 @@ async fn in_time<T>(connecting: impl Future<Output = Result<T, String>>) -> Resu
 
 /// Connects to a host. A name must not lead to this machine; otherwise its owner would decide what can be reached
 /// here. `localhost` always does, whatever a resolver knows about it.
-async fn connect(place: &Destination) -> Result<TcpStream, String> {
-    let is_named = place.ip().is_none() && !place.is_loopback();
-    let host = place.host.trim_start_matches('[').trim_end_matches(']');
-    let addresses: Vec<SocketAddr> = if place.is_loopback() && place.ip().is_none() {
+async fn connect(destination: &Destination) -> Result<TcpStream, String> {
+    let is_named = destination.ip().is_none() && !destination.is_loopback();
+    let host = destination.host.trim_start_matches('[').trim_end_matches(']');
+    let addresses: Vec<SocketAddr> = if destination.is_loopback() && destination.ip().is_none() {
         let both = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
-        both.map(|ip| SocketAddr::new(ip, place.port)).to_vec()
+        both.map(|ip| SocketAddr::new(ip, destination.port)).to_vec()
     } else {
-        lookup_host((host, place.port)).await.map_err(|error| error.to_string())?.collect()
+        lookup_host((host, destination.port)).await.map_err(|error| error.to_string())?.collect()
     };
     let mut failure = "the name has no address".to_owned();
     for address in addresses {
@@ -133,12 +133,14 @@ async fn connect_to_proxy(proxy: &Intercept) -> Result<TcpStream, String> {
 }
 
 /// Opens a connection to a host through the machine's proxy.
-async fn tunnel(proxy: &Intercept, place: &Destination) -> Result<Stream, String> {
+async fn tunnel(proxy: &Intercept, destination: &Destination) -> Result<Stream, String> {
     let mut sender = handshake(connect_to_proxy(proxy).await?).await?;
     let mut request = Request::new(Empty::<Bytes>::new());
     *request.method_mut() = Method::CONNECT;
-    *request.uri_mut() = Uri::try_from(place.to_string()).map_err(|_| "the host is not valid".to_owned())?;
-    request.headers_mut().insert(HOST, HeaderValue::try_from(place.to_string()).map_err(|error| error.to_string())?);
+    *request.uri_mut() = Uri::try_from(destination.to_string()).map_err(|_| "the host is not valid".to_owned())?;
+    request
+        .headers_mut()
+        .insert(HOST, HeaderValue::try_from(destination.to_string()).map_err(|error| error.to_string())?);
     sign_in(&mut request, proxy);
     let failed = |error: hyper::Error| format!("this machine's proxy: {}", error_chain(&error));
     let response = sender.send_request(request).await.map_err(failed)?;

@@ -89,9 +89,9 @@ async fn a_script_answers_in_the_chat_completions_format() {
     assert_eq!((&last["choices"], &last["usage"]["prompt_tokens"]), (&json!([]), &json!(11)));
 
     let call = json!({"id": "c", "type": "function", "function": {"name": "bash", "arguments": "{}"}});
-    let output = messages.as_array_mut().unwrap();
-    output.push(json!({"role": "assistant", "content": null, "tool_calls": [call]}));
-    output.push(json!({"role": "tool", "tool_call_id": "c", "content": "a.txt"}));
+    let history = messages.as_array_mut().unwrap();
+    history.push(json!({"role": "assistant", "content": null, "tool_calls": [call]}));
+    history.push(json!({"role": "tool", "tool_call_id": "c", "content": "a.txt"}));
     let second = bench.send("POST /v1/chat/completions", KEY, &chat(&messages, false)).await.json();
     assert_eq!(second["choices"][0]["message"]["content"], "Done.");
     let met = |step: &model::Step| matches!(step, model::Step::RequestCheck { met: true, .. });

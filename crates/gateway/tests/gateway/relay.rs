@@ -163,18 +163,18 @@ async fn the_proxy_of_the_machine_is_used_and_its_password_is_not_shown() {
 #[tokio::test]
 async fn a_model_that_cannot_be_reached_is_remembered_until_it_can() {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
-    let place = Destination::new("127.0.0.1", listener.local_addr().unwrap().port()).unwrap();
+    let destination = Destination::new("127.0.0.1", listener.local_addr().unwrap().port()).unwrap();
     drop(listener);
-    let bench = Bench::new(&[], std::slice::from_ref(&place), &[]).await;
-    let tunnel = format!("CONNECT {place} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    let bench = Bench::new(&[], std::slice::from_ref(&destination), &[]).await;
+    let tunnel = format!("CONNECT {destination} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
     assert!(bench.ask(&tunnel).await.starts_with("HTTP/1.1 502 "));
-    assert!(bench.relay.model_failure().is_some_and(|failure| failure.contains(&place.to_string())));
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, place.port)).await.unwrap();
+    assert!(bench.relay.model_failure().is_some_and(|failure| failure.contains(&destination.to_string())));
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, destination.port)).await.unwrap();
     let (answer, accepted) = tokio::join!(bench.ask(&tunnel), async { listener.accept().await.map(drop) });
     accepted.unwrap();
     assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
     assert_eq!(bench.relay.model_failure(), None);
-    assert_eq!(bench.attempts(), [format!("allowed {place}, the model")]);
+    assert_eq!(bench.attempts(), [format!("allowed {destination}, the model")]);
 }
 
 #[tokio::test]
@@ -183,8 +183,8 @@ async fn a_forwarded_port_leads_to_its_own_destination() {
     let bench = Bench::new(&[], &[], &[]).await;
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let address = listener.local_addr().unwrap();
-    let (relay, place) = (Arc::clone(&bench.relay), Destination::new("127.0.0.1", port).unwrap());
-    let serving = tokio::spawn(async move { relay.forward(&listener, place, false).await });
+    let (relay, destination) = (Arc::clone(&bench.relay), Destination::new("127.0.0.1", port).unwrap());
+    let serving = tokio::spawn(async move { relay.forward(&listener, destination, false).await });
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(b"hello").await.unwrap();
     let mut answer = String::new();

@@ -193,7 +193,8 @@ fn passed_over(request: &Request, found: &[Candidate]) -> Problems {
     let is_found: HashSet<&Path> = found.iter().chain(&bare).map(|one| one.path.as_path()).collect();
     // Several links may lead to a file, which is read under one of its names.
     let is_elsewhere = |path: &Path| {
-        path.canonicalize().is_ok_and(|real| found.iter().any(|one| one.path.canonicalize().is_ok_and(|of| of == real)))
+        path.canonicalize()
+            .is_ok_and(|real| found.iter().any(|one| one.path.canonicalize().is_ok_and(|known| known == real)))
     };
     let mut reported: BTreeMap<String, Diagnostic> = BTreeMap::new();
     let mut report = |path: &Path, problem: Diagnostic| {

@@ -199,10 +199,10 @@ impl Library {
 }
 
 /// Reports `name` if it cannot be the name of a folder.
-fn check_name(name: &str, of: &str, node: &Node, problems: &mut Problems) -> Option<()> {
+fn check_name(name: &str, kind: &str, node: &Node, problems: &mut Problems) -> Option<()> {
     let is_valid = path::inside_sandbox(name).as_deref() == Ok(name) && !name.contains('/') && name != ".";
     if !is_valid {
-        problems.push(node.error(format!("`{name}` is not a valid name of a {of}")));
+        problems.push(node.error(format!("`{name}` is not a valid name of a {kind}")));
     }
     is_valid.then_some(())
 }
@@ -235,12 +235,12 @@ impl<T: Clone> Cache<T> {
             let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
             Arc::clone(places.entry(path.to_owned()).or_default())
         };
-        let (thing, _) = place.get_or_init(|| {
+        let (value, _) = place.get_or_init(|| {
             let mut problems = Problems::new();
-            let thing = read(&mut problems);
-            (thing, problems)
+            let value = read(&mut problems);
+            (value, problems)
         });
-        thing.clone()
+        value.clone()
     }
 
     fn into_problems(self) -> Problems {

@@ -8,13 +8,13 @@ use model::{CassetteMode, Excerpt, GatewayMode, Node, NodeKind, PassRate, Permis
 
 use super::file::Dialect;
 use super::{Setting, setting, text, whole};
-use crate::{ai_tester, model_name};
 use crate::trials::{pass_rate, precision, trials};
+use crate::{ai_tester, model_name};
 
 /// Settings for cases that do not have their own.
 #[derive(Debug, Clone, Default)]
 pub struct Defaults {
-    /// Name of the agent; the original name `claude` has already been replaced by `claude-code`.
+    /// Name of the agent; the alias `claude` has already been replaced by `claude-code`.
     pub agent: Option<Setting<String>>,
     /// Name of the model; a script's path is absolute.
     pub model: Option<Setting<String>>,
@@ -106,7 +106,7 @@ impl Defaults {
     }
 
     /// Reads the `eval` section, which contains some of the same settings under other names. Its `retries` has a
-    /// different meaning than in `defaults`, so it causes a warning unless the file is in the original format.
+    /// different meaning than in `defaults`, so it causes a warning unless the file is in Fabrik's format.
     pub(super) fn read_eval(&mut self, node: &Node, dialect: Dialect, problems: &mut Problems) {
         let Some(fields) = Fields::of(node, "`eval`", problems) else { return };
         let mut fields = fields.in_either_case();

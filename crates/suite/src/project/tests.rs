@@ -401,15 +401,15 @@ fn a_configuration_that_is_a_pipe_is_an_error() {
 
 #[test]
 fn a_default_timeout_that_is_probably_in_seconds_causes_a_warning() {
-    let describe = |timeout: &str| {
+    let default_timeout = |timeout: &str| {
         let text = format!("eval: {{defaultTimeout: {timeout}}}\n");
         let (project, problems, _directory) = find(&[("trialrun.yaml", &text)], ".");
         (project.defaults.timeout_ms.unwrap().value, problems)
     };
-    let (timeout, problems) = describe("30");
+    let (timeout, problems) = default_timeout("30");
     assert_eq!((timeout, problems.len()), (30, 1));
     assert!(problems[0].contains("`30` has no unit and is read as 30 milliseconds"), "{problems:?}");
-    assert_eq!((describe("10000"), describe("30s")), ((10_000, Vec::new()), (30_000, Vec::new())));
+    assert_eq!((default_timeout("10000"), default_timeout("30s")), ((10_000, Vec::new()), (30_000, Vec::new())));
 }
 
 #[test]

@@ -370,9 +370,9 @@ fn a_test_that_is_ignored_because_of_its_name_is_reported() {
     let loaded = scratch.load(&["tests"]);
     assert_eq!(outline(&loaded), ["right: a"]);
     let files: Vec<String> =
-        loaded.diagnostics.iter().map(|messages| messages.source.as_ref().unwrap().to_string()).collect();
+        loaded.diagnostics.iter().map(|problem| problem.source.as_ref().unwrap().to_string()).collect();
     assert_eq!(files, ["tests/a.fixure.yaml:1:1", "tests/deep/bye.spec.ts:1:1", "tests/hi.tests.ts:1:1"]);
-    assert!(loaded.diagnostics.iter().all(|messages| !messages.is_error()));
+    assert!(loaded.diagnostics.iter().all(|problem| !problem.is_error()));
     assert_eq!(loaded.diagnostics[2].help, ["call it `hi.test.ts`, or begin its name with `_`"]);
 }
 
@@ -387,7 +387,7 @@ fn pipes_devices_and_links_to_them_are_errors_when_read() {
     for place in ["scenarios/deep/a.yaml", "skills/s/tests/a.yaml", "skills/u/SKILL.md", "scenarios/notes.txt"] {
         assert!(std::process::Command::new("mkfifo").arg(scratch.path(place)).status().unwrap().success());
     }
-    let output = describe(&scratch.load(&[]).diagnostics);
+    let problems = describe(&scratch.load(&[]).diagnostics);
     let expected = [
         "examples/e/evals/evals.json",
         "scenarios/deep/a.yaml",
@@ -396,7 +396,7 @@ fn pipes_devices_and_links_to_them_are_errors_when_read() {
         "skills/s/tests/a.yaml",
         "skills/u/SKILL.md",
     ];
-    assert_eq!(output, expected.map(|place| format!("{place}:1:1: cannot read the file: it is not a regular file")));
+    assert_eq!(problems, expected.map(|place| format!("{place}:1:1: cannot read the file: it is not a regular file")));
 }
 
 #[test]

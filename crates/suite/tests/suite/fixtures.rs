@@ -211,7 +211,7 @@ fn variables_come_in_layers() {
 
 #[test]
 fn defining_tools_changes_the_responding_script() {
-    let describe = |text: &str| {
+    let tools = |text: &str| {
         let message = case(text).messages[0].clone();
         json!([message.script, message.tools, message.vars.get("tools")])
     };
@@ -230,7 +230,7 @@ fn defining_tools_changes_the_responding_script() {
         ("script: c\ntools: [d]\n---\n- {tools: false, output: x}", json!(["c", [], false])),
         ("scripts: [one]\n---\n- {tools: true, output: x}", json!(["toolTester", ["one"], ["one"]])),
     ] {
-        assert_eq!(describe(text), expected, "{text}");
+        assert_eq!(tools(text), expected, "{text}");
     }
 }
 
@@ -310,7 +310,7 @@ fn locations_point_into_the_user_file() {
 
 #[test]
 fn diff_can_be_next_to_or_inside_the_expectation() {
-    let describe = |text: &str| {
+    let diffs_of = |text: &str| {
         let case = case(text);
         let diffs: Value = case
             .assertions
@@ -319,17 +319,17 @@ fn diff_can_be_next_to_or_inside_the_expectation() {
             .collect();
         (diffs, setting(&case, "diffPermissive"))
     };
-    assert_eq!(describe("{output: x, diff: words}"), (json!({"output": "words"}), Value::Null));
+    assert_eq!(diffs_of("{output: x, diff: words}"), (json!({"output": "words"}), Value::Null));
     assert_eq!(
-        describe("{output: x, expect: {output: y, diff: {type: json}}}"),
+        diffs_of("{output: x, expect: {output: y, diff: {type: json}}}"),
         (json!({"output": {"type": "json"}, "expect": {"type": "json"}}), Value::Null)
     );
     assert_eq!(
-        describe("{output: x, expect: {diff: {type: json}}}"),
+        diffs_of("{output: x, expect: {diff: {type: json}}}"),
         (json!({"output": {"type": "json"}}), Value::Null)
     );
-    assert_eq!(describe("{output: x, input: {diffPermissive: true}}"), (json!({"output": null}), json!(true)));
-    assert_eq!(describe("diffPermissive: true\n---\n- {output: x}"), (json!({"output": null}), json!(true)));
+    assert_eq!(diffs_of("{output: x, input: {diffPermissive: true}}"), (json!({"output": null}), json!(true)));
+    assert_eq!(diffs_of("diffPermissive: true\n---\n- {output: x}"), (json!({"output": null}), json!(true)));
 }
 
 #[test]

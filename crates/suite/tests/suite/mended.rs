@@ -36,7 +36,7 @@ fn case(text: &str) -> Arc<Case> {
 }
 
 /// Returns the problems with a file, including their help.
-fn describe(text: &str) -> Vec<String> {
+fn problems_of(text: &str) -> Vec<String> {
     loaded(text).diagnostics.iter().map(|problem| format!("{problem} {}", problem.help.join(" "))).collect()
 }
 
@@ -55,12 +55,12 @@ fn an_unknown_variable_is_an_error_with_the_nearest_name() {
         "- {name: A, expect: {output: ['{{nmae}}']}}",
         "- {name: A, input: '{{nmae}}', output: x}",
     ] {
-        let messages = describe(text);
+        let messages = problems_of(text);
         assert!(
-            messages.iter().any(|messages| messages.starts_with("f.fixture.yaml:1:") && messages.contains("nmae")),
+            messages.iter().any(|message| message.starts_with("f.fixture.yaml:1:") && message.contains("nmae")),
             "{text}: {messages:#?}"
         );
-        assert!(messages.iter().any(|messages| messages.contains("did you mean `name`?")), "{text}: {messages:#?}");
+        assert!(messages.iter().any(|message| message.contains("did you mean `name`?")), "{text}: {messages:#?}");
     }
     let asked = case("- {output: '{% if x is defined %}x{% else %}none{% endif %}'}");
     assert_eq!(asserted(&asked, "output"), json!("none"));
@@ -104,7 +104,7 @@ fn the_reported_expectation_is_the_one_that_was_checked() {
 fn values_with_a_common_name_prefix_are_not_a_cycle() {
     let text = "- {user: {name: A}, user2: '{{user}}', users: ['{{user}}', '{{user2}}'], output: '{{user2.name}} {{users[1].name}}'}";
     assert_eq!(asserted(&case(text), "output"), json!("A A"));
-    let messages = describe("- {a: '{{b}}', b: '{{a}}', output: '{{a}}'}");
+    let messages = problems_of("- {a: '{{b}}', b: '{{a}}', output: '{{a}}'}");
     assert!(!messages.is_empty() && messages[0].contains('a') && messages[0].contains('b'), "{messages:#?}");
 }
 
@@ -122,7 +122,7 @@ fn auto_enables_scoring_if_any_weight_is_given() {
     assert_eq!(scoring("- {output: {a: {$expect: 1, $score: 5}}, scoring: auto}"), on);
     assert_eq!(scoring("- {output: {a: {$meta: {score: 5}, b: 1}}, scoring: auto}"), on);
     assert_eq!(scoring("- {output: {a: 1}, scoring: true}"), on);
-    let wrong = describe("- {output: a, scoring: automatic}");
+    let wrong = problems_of("- {output: a, scoring: automatic}");
     assert!(wrong[0].contains("scoring"), "{wrong:#?}");
 }
 

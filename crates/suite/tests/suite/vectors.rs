@@ -90,7 +90,7 @@ fn every_invalid_scenario_is_refused_at_its_line() {
 #[test]
 fn wrongly_accepted_scenarios_are_rejected_where_loading_can_detect_it() {
     let (scratch, files) = folder("accepted");
-    let describe = |file: &str| describe(&scratch.load(&[file]).diagnostics);
+    let problems_of = |file: &str| describe(&scratch.load(&[file]).diagnostics);
     let expected: &[(&str, &[&str])] = &[
         (
             "01-typo-key-silently-dropped.yaml",
@@ -105,7 +105,7 @@ fn wrongly_accepted_scenarios_are_rejected_where_loading_can_detect_it() {
     ];
     assert_eq!(files, expected.iter().map(|(file, _)| (*file).to_owned()).collect::<Vec<_>>());
     for (file, problems) in expected {
-        let found = describe(file);
+        let found = problems_of(file);
         assert_eq!(found.len(), problems.len(), "{file}: {found:#?}");
         for (found, expected) in found.iter().zip(*problems) {
             assert!(found.starts_with(&format!("{file}{expected}")), "{file}: {found}");

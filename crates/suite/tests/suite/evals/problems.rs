@@ -4,11 +4,11 @@ use super::{SUITE, one, skill};
 use crate::scratch::describe;
 
 /// Returns the problems with a suite whose only case has these keys on the third line, without the file name.
-fn text_of(rest: &str) -> Vec<String> {
-    of(&one(rest))
+fn problems_with(rest: &str) -> Vec<String> {
+    problems_of(&one(rest))
 }
 
-fn of(text: &str) -> Vec<String> {
+fn problems_of(text: &str) -> Vec<String> {
     let loaded = skill(text).load(&["s"]);
     describe(&loaded.diagnostics).iter().map(|line| line.trim_start_matches(&format!("{SUITE}:")).to_owned()).collect()
 }
@@ -48,7 +48,7 @@ fn missing_and_unknown_keys_of_a_case_are_reported_at_their_line() {
         (r#""stage_files": true"#, "3:1: `stage_files` does nothing without `files`"),
         (r#""id": 2"#, "3:1: duplicate key `id`"),
     ] {
-        let messages = text_of(rest);
+        let messages = problems_with(rest);
         assert!(messages.len() == 1 && messages[0].starts_with(expected), "{rest}: {messages:#?}");
     }
 }
@@ -89,7 +89,7 @@ fn ids_that_are_not_valid_folder_names_are_rejected() {
         ("true", "must be a whole number or a string, not a boolean"),
         ("null", "must be a whole number or a string, not an empty value (null)"),
     ] {
-        assert_eq!(of(&with(id)), [format!("2:8: `id` {expected}")], "{id}");
+        assert_eq!(problems_of(&with(id)), [format!("2:8: `id` {expected}")], "{id}");
     }
 }
 
@@ -97,24 +97,24 @@ fn ids_that_are_not_valid_folder_names_are_rejected() {
 fn ids_must_be_unique_whether_numbers_or_strings() {
     let case = |id: &str| format!("{{\"id\": {id}, \"prompt\": \"p\", \"expected_output\": \"\"}}");
     let text = format!("{{\"skill_name\": \"s\", \"evals\": [\n{},\n{}]}}", case("1"), case("\"1\""));
-    assert_eq!(of(&text), ["3:8: a second case with the id `1` in `s/evals`"]);
+    assert_eq!(problems_of(&text), ["3:8: a second case with the id `1` in `s/evals`"]);
 }
 
 #[test]
 fn required_keys_of_suites_and_cases_are_enforced() {
-    assert_eq!(of("{\"evals\": []}"), ["1:2: the suite has no `skill_name`", "1:11: the suite has no cases"]);
-    assert_eq!(of("{\"skill_name\": \"s\"}"), ["1:2: the suite has no `evals`"]);
+    assert_eq!(problems_of("{\"evals\": []}"), ["1:2: the suite has no `skill_name`", "1:11: the suite has no cases"]);
+    assert_eq!(problems_of("{\"skill_name\": \"s\"}"), ["1:2: the suite has no `evals`"]);
     assert_eq!(
-        of("{\"skill_name\": \"\", \"evals\": {}}"),
+        problems_of("{\"skill_name\": \"\", \"evals\": {}}"),
         ["1:16: `skill_name` must not be empty", "1:29: `evals` must be a list, not a map",]
     );
     assert_eq!(
-        of("{\"skill_name\": \"s\", \"evals\": [], \"version\": 1}"),
+        problems_of("{\"skill_name\": \"s\", \"evals\": [], \"version\": 1}"),
         ["1:30: the suite has no cases", "1:34: unknown key `version` in the suite",]
     );
-    assert_eq!(of("[]"), ["1:1: the suite must be a map, not a list"]);
+    assert_eq!(problems_of("[]"), ["1:1: the suite must be a map, not a list"]);
     assert_eq!(
-        of("{\"skill_name\": \"s\", \"evals\": [\n3,\n{\"x\": 1}]}"),
+        problems_of("{\"skill_name\": \"s\", \"evals\": [\n3,\n{\"x\": 1}]}"),
         [
             "2:1: a case must be a map, not a number",
             "3:2: a case has no `id`",
@@ -123,8 +123,9 @@ fn required_keys_of_suites_and_cases_are_enforced() {
             "3:2: unknown key `x` in a case",
         ]
     );
-    let empty =
-        of("{\"skill_name\": \"s\", \"evals\": [\n{\"id\": 1, \"prompt\": \" \\n\", \"expected_output\": null}]}");
+    let empty = problems_of(
+        "{\"skill_name\": \"s\", \"evals\": [\n{\"id\": 1, \"prompt\": \" \\n\", \"expected_output\": null}]}",
+    );
     assert_eq!(
         empty,
         ["2:21: `prompt` must not be empty", "2:47: `expected_output` must be a string, not an empty value (null)"]
@@ -133,9 +134,9 @@ fn required_keys_of_suites_and_cases_are_enforced() {
 
 #[test]
 fn invalid_json_is_reported_at_the_error() {
-    assert_eq!(of("{\"skill_name\": \"s\",\n \"evals\": [],}").len(), 1);
-    assert!(of("{\"skill_name\": \"s\",\n \"evals\": [],}")[0].starts_with("2:14: "));
-    assert!(of("// comment\n{}")[0].starts_with("1:1: "));
+    assert_eq!(problems_of("{\"skill_name\": \"s\",\n \"evals\": [],}").len(), 1);
+    assert!(problems_of("{\"skill_name\": \"s\",\n \"evals\": [],}")[0].starts_with("2:14: "));
+    assert!(problems_of("// comment\n{}")[0].starts_with("1:1: "));
 }
 
 #[test]
@@ -148,19 +149,19 @@ fn missing_files_and_escaping_paths_are_rejected() {
         (".", "`.` is the folder of this file itself"),
         ("files/a.txt/", "`files/a.txt/` is a file, not a directory"),
     ] {
-        assert_eq!(text_of(&format!("\"files\": [\"{file}\"]")), [format!("3:11: {expected}")], "{file}");
+        assert_eq!(problems_with(&format!("\"files\": [\"{file}\"]")), [format!("3:11: {expected}")], "{file}");
     }
-    assert_eq!(text_of("\"files\": [\"\"]"), ["3:11: an item of `files` must not be empty"]);
+    assert_eq!(problems_with("\"files\": [\"\"]"), ["3:11: an item of `files` must not be empty"]);
 }
 
 #[test]
 fn files_with_the_same_target_are_rejected() {
-    let text_of = |files: &str| text_of(&format!("\"files\": [{files}]"));
+    let problems_with = |files: &str| problems_with(&format!("\"files\": [{files}]"));
     assert_eq!(
-        text_of("\"files/a.txt\", \"files/a.txt\""),
+        problems_with("\"files/a.txt\", \"files/a.txt\""),
         ["3:26: `files/a.txt` and `files/a.txt` would both be at `a.txt`"]
     );
-    let mixed = text_of("\"files/a.txt\", \"files/one/a.txt\"");
+    let mixed = problems_with("\"files/a.txt\", \"files/one/a.txt\"");
     assert_eq!(
         mixed,
         [
@@ -168,7 +169,10 @@ fn files_with_the_same_target_are_rejected() {
             "3:26: `files/one/a.txt` and `files/a.txt` would both be at `a.txt`",
         ]
     );
-    assert_eq!(text_of("\"files/one\", \"files\""), ["3:24: `files` and `files/one` would both be at `one/a.txt`"]);
+    assert_eq!(
+        problems_with("\"files/one\", \"files\""),
+        ["3:24: `files` and `files/one` would both be at `one/a.txt`"]
+    );
 }
 
 #[test]
@@ -188,7 +192,7 @@ fn a_file_and_a_folder_with_the_same_name_are_rejected_in_either_order() {
 
 #[test]
 fn paths_of_git_and_the_skill_are_reserved() {
-    let describe = |file: &str, entry: &str| {
+    let problems = |file: &str, entry: &str| {
         let scratch = skill(&one(&format!("\"files\": [\"{entry}\"]")));
         scratch.write(&format!("skills/s/evals/{file}"), "x");
         describe(&scratch.load(&["s"]).diagnostics)
@@ -197,17 +201,17 @@ fn paths_of_git_and_the_skill_are_reserved() {
             .collect::<Vec<_>>()
     };
     let git = |written: &str| vec![format!("3:11: `{written}` would be in a `.git` folder, which is reserved for git")];
-    assert_eq!(describe("files/.git", "files/.git"), git("files/.git"));
-    assert_eq!(describe("files/repo/.git/config", "files/repo"), git("repo/.git/config"));
-    assert_eq!(describe("files/x/y/.GIT/config", "files/x/y/.GIT/config"), git("files/x/y/.GIT/config"));
-    assert_eq!(describe("files/.gitignore", "files/.gitignore"), [] as [&str; 0]);
+    assert_eq!(problems("files/.git", "files/.git"), git("files/.git"));
+    assert_eq!(problems("files/repo/.git/config", "files/repo"), git("repo/.git/config"));
+    assert_eq!(problems("files/x/y/.GIT/config", "files/x/y/.GIT/config"), git("files/x/y/.GIT/config"));
+    assert_eq!(problems("files/.gitignore", "files/.gitignore"), [] as [&str; 0]);
     let skill = |written: &str| vec![format!("3:11: `{written}` would be where the skill is installed")];
-    assert_eq!(describe("files/.claude/skills/s/x.md", "files/.claude"), skill(".claude/skills/s/x.md"));
+    assert_eq!(problems("files/.claude/skills/s/x.md", "files/.claude"), skill(".claude/skills/s/x.md"));
     assert_eq!(
-        describe("files/a/.codex/skills/s/x.md", "files/a/.codex/skills/s/x.md"),
+        problems("files/a/.codex/skills/s/x.md", "files/a/.codex/skills/s/x.md"),
         skill("files/a/.codex/skills/s/x.md")
     );
-    assert_eq!(describe("files/.claude/skills/other/x.md", "files/.claude"), [] as [&str; 0]);
+    assert_eq!(problems("files/.claude/skills/other/x.md", "files/.claude"), [] as [&str; 0]);
 }
 
 #[test]
@@ -265,7 +269,7 @@ fn typed_assertions_are_validated_by_type() {
         ),
         (r#"{"type": "tests_pass", "weight": 2}"#, "unknown key `weight` in an assertion"),
     ] {
-        let messages = text_of(&format!("\"assertions\": [{assertion}]"));
+        let messages = problems_with(&format!("\"assertions\": [{assertion}]"));
         let (place, message) = messages[0].split_once(": ").unwrap();
         assert_eq!(messages.len(), 1, "{assertion}: {messages:#?}");
         assert!(place.starts_with("3:") && message.starts_with(expected), "{assertion}: {messages:#?}");
@@ -274,7 +278,7 @@ fn typed_assertions_are_validated_by_type() {
 
 #[test]
 fn duplicate_assertions_cause_a_warning() {
-    let messages = text_of("\"assertions\": [\"A file exists.\",\n\"a  File\\texists\", \"another\"]");
+    let messages = problems_with("\"assertions\": [\"A file exists.\",\n\"a  File\\texists\", \"another\"]");
     assert_eq!(messages, ["4:1: line 3 asserts the same thing"]);
 }
 
@@ -285,7 +289,7 @@ fn all_problems_of_a_suite_are_reported_together() {
 {"id": 2, "prompt": "p", "expected_output": "", "files": ["no"], "assertions": [{"type": "x"}, ""],
  "force_skill_invocation": 1}
 ]}"#;
-    let messages = of(text);
+    let messages = problems_of(text);
     let lines: Vec<&str> = messages.iter().map(|line| line.split(':').next().unwrap()).collect();
     assert_eq!(lines, ["1", "1", "2", "2", "2", "3", "3", "3", "4"], "{messages:#?}");
 }

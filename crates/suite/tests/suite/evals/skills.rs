@@ -138,30 +138,30 @@ fn a_missing_skill_is_reported_with_the_nearest_name() {
         &["did you mean `release-notes`?", "looked in skills", "choose its directory as the skill to test"]
     );
     scratch.write("examples/x/evals/evals.json", suite("../skills/release-notes"));
-    let output = scratch.load(&["examples"]).diagnostics.remove(0).message;
-    assert_eq!(output, "`../skills/release-notes` is not a valid name of a skill");
+    let message = scratch.load(&["examples"]).diagnostics.remove(0).message;
+    assert_eq!(message, "`../skills/release-notes` is not a valid name of a skill");
 }
 
 #[test]
 fn missing_skills_and_suites_are_reported() {
     let scratch = project();
     scratch.write("skills/d/tests/t.yaml", "scenario: t\nskill: d\n").write("bare/skill.md", "");
-    let text_of = |skill: &str, targets: &[&str]| {
+    let refusal = |skill: &str, targets: &[&str]| {
         let loaded = with_skill(&scratch, skill, targets);
         assert!(loaded.has_errors(), "{skill}");
         (describe(&loaded.diagnostics), loaded.diagnostics[0].help.clone())
     };
-    let (messages, help) = text_of("d", &[]);
+    let (messages, help) = refusal("d", &[]);
     assert_eq!(messages, ["the `d` skill has no `evals/evals.json`"]);
     assert!(help[0].contains("name its suite") && help[1].contains("skills/d"), "{help:?}");
-    let (messages, help) = text_of("bare", &[]);
+    let (messages, help) = refusal("bare", &[]);
     assert_eq!(
         (messages[0].as_str(), help[0].as_str()),
         ("`bare` is not a skill: it has no SKILL.md", "did you mean `SKILL.md` instead of `skill.md`?")
     );
-    let (messages, _) = text_of("skills/dd", &["skills/a/evals/evals.json"]);
+    let (messages, _) = refusal("skills/dd", &["skills/a/evals/evals.json"]);
     assert_eq!(messages, ["`skills/dd` is not a skill: it has no SKILL.md"]);
-    let (messages, _) = text_of("a", &["skills/d/tests/t.yaml"]);
+    let (messages, _) = refusal("a", &["skills/d/tests/t.yaml"]);
     assert_eq!(messages, ["`a` is chosen as the skill to test, but none of the named suites is about it"]);
 }
 
@@ -328,14 +328,14 @@ fn a_suite_of_a_sub_agent_tests_the_definition_file_of_that_name() {
     }
     let chosen = with_skill(&scratch, "agents/reviewer.md", &[]);
     assert_eq!((describe(&chosen.diagnostics), names(&chosen)), (vec![], vec!["agents/reviewer"]));
-    let text_of = |skill: &str, file: &str| describe(&with_skill(&scratch, skill, &[file]).diagnostics);
+    let problems = |skill: &str, file: &str| describe(&with_skill(&scratch, skill, &[file]).diagnostics);
     let (own, other) = ("agents/reviewer/evals/evals.json", "skills/a/evals/evals.json");
     assert_eq!(
-        text_of("a", own),
+        problems("a", own),
         [format!("{own}:1:19: the suite is about a sub-agent, and the chosen skill is not one")]
     );
     let expected = format!("{other}:1:16: the suite is about a skill, and the chosen skill is not one");
-    assert_eq!(text_of("agents/reviewer.md", other), [expected]);
+    assert_eq!(problems("agents/reviewer.md", other), [expected]);
 
     scratch.write("agents/reviewer/evals/evals.json", sub_agent_suite("reviewr"));
     let loaded = scratch.load(&["agents"]);

@@ -285,6 +285,10 @@ fn findings_of_a_command_count_and_malformed_ones_are_undecided() {
     assert_eq!(trial["outcome"], "undecided");
     let unmet = hooked(&project, &[r#"echo '[{"text": "a", "passed": false}]'"#], 1);
     assert_eq!((&unmet["outcome"], found(&unmet)["a"].as_str()), (&json!("failed"), "unmet"));
+    let suite = project.read("skills/greet/evals/evals.json").replace(r#""hi""#, r#""!write conftest.py x\nhi""#);
+    project.write("skills/greet/evals/evals.json", &suite);
+    let trial = hooked(&project, &[good], 0);
+    assert!(trial["findings"].to_string().contains("load by themselves: `conftest.py`"), "{}", trial["findings"]);
 }
 
 #[test]

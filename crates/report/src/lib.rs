@@ -197,8 +197,9 @@ pub const REPORTS: &[Report] = &[
 /// whose files have this extension.
 pub fn nearest(name: &str) -> Option<&'static str> {
     let extension = name.rsplit('.').next().unwrap_or(name);
-    let of_extension = REPORTS.iter().find(|report| report.extension == extension).map(|report| report.name);
-    model::nearest(name, REPORTS.iter().map(|report| report.name)).or(of_extension)
+    let is_of = |report: &&Report| report.extension.rsplit('.').next() == Some(extension);
+    let of_extension = REPORTS.iter().find(|report| report.extension == name).or_else(|| REPORTS.iter().find(is_of));
+    model::nearest(name, REPORTS.iter().map(|report| report.name)).or(of_extension.map(|report| report.name))
 }
 
 /// Returns the report with that name.

@@ -23,7 +23,9 @@ const LINES: usize = 40;
 pub fn show(record: &TrialRecord, events: &[Envelope], run: &str, style: &Style) -> String {
     let paint = Paint::new(*style);
     let mut text = format!("{}  {}\n", paint.bold(&record.id), verdict(record, &paint));
-    text.push_str(&record.reason.as_ref().map_or_else(String::new, |reason| format!("{}\n", paint.folded(reason, 300))));
+    if let Some(reason) = &record.reason {
+        text.push_str(&format!("{}\n", paint.folded(reason, 300)));
+    }
     text.push_str(&format!("{}\n", paint.dim(&format!("run {run}, {}", timestamp(record.started_at)))));
     text.push_str(&about(record, &paint));
 

@@ -8,6 +8,15 @@ fn document(events: &[model::Envelope]) -> Value {
 }
 
 #[test]
+fn a_report_is_suggested_by_a_similar_name_or_by_its_extension() {
+    for (written, meant) in [("markdwon", "markdown"), ("md", "markdown"), ("out.md", "markdown"), ("junit.xml", "junit")]
+    {
+        assert_eq!(report::nearest(written), Some(meant));
+    }
+    assert_eq!((report::nearest("results.xml"), report::nearest("pdf")), (Some("junit"), None));
+}
+
+#[test]
 fn a_table_names_its_arms_only_if_there_are_several() {
     let heads = |events: &[model::Envelope]| {
         let page = reported("markdown", events, |_| {});

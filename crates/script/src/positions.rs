@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use model::{CodeClaim, Diagnostic, Node, NodeKind, Source, Span, Spanned, nearest};
 use oxc_ast::ast::{
-    Argument, ArrayExpression, ArrayExpressionElement, AssignmentExpression, AssignmentTarget, BindingPattern,
-    CallExpression, Declaration, ExportDefaultDeclarationKind, Expression, FormalParameter, ImportDeclaration,
-    ModuleExportName, ObjectExpression, ObjectPropertyKind, Program, Statement, StaticMemberExpression, UnaryOperator,
-    VariableDeclaration, VariableDeclarator,
+    Argument, ArrayExpression, ArrayExpressionElement, AssignmentExpression, AssignmentTarget, BindingIdentifier,
+    BindingPattern, CallExpression, Declaration, ExportDefaultDeclarationKind, Expression, FormalParameter,
+    ImportDeclaration, ModuleExportName, ObjectExpression, ObjectPropertyKind, Program, Statement,
+    StaticMemberExpression, UnaryOperator, VariableDeclaration, VariableDeclarator,
 };
 use oxc_ast_visit::{Visit, walk};
 use oxc_span::GetSpan;
@@ -173,6 +173,8 @@ pub(crate) struct Calls {
     misspelt: Vec<(Span, &'static str)>,
     /// Calls of `fetch`.
     fetches: Vec<Span>,
+    /// True if the text gives another value the name `fetch`.
+    has_other_fetch: bool,
 }
 
 impl Calls {
@@ -212,7 +214,7 @@ impl Calls {
             let name = source.text.get(span.start()..span.end()).unwrap_or_default();
             (span, Diagnostic::error(format!("an agent has no `{name}`")).suggest(Some(near)))
         });
-        let fetches = self.fetches.iter().map(|span| {
+        let fetches = self.fetches.iter().filter(|_| !self.has_other_fetch).map(|span| {
             let problem = Diagnostic::error("`fetch` is not available: a test has no access to the network");
             (
                 span,
@@ -300,6 +302,11 @@ impl<'a> Visit<'a> for Search<'a> {
             self.calls.has_other_assert |= self.others.contains("assert");
             self.calls.has_other_agent |= self.others.contains("agent");
         }
+        walk::walk_import_declaration(self, import);
+    }
+
+    fn visit_binding_identifier(&mut self, name: &BindingIdentifier<'a>) {
+        self.calls.has_other_fetch |= name.name == "fetch";
     }
 
     fn visit_static_member_expression(&mut self, member: &StaticMemberExpression<'a>) {

@@ -163,6 +163,8 @@ fn a_misspelt_member_of_an_agent_and_fetch_are_found() {
         "await agent.files.read('a'); await agents.sned.send('x');",
         "const agent = other(); agent.sned('x');",
         "people.map((agent) => agent.age); cache.fetch('x');",
+        "function fetch(url) { return url; } fetch('x');",
+        "const fetch = async () => 1; await fetch();",
     ] {
         assert_eq!(mistakes(right), [], "{right}");
     }

@@ -2,7 +2,7 @@ use model::{Budget, Case, Ending, Fault, Step};
 use serde_json::{Map, Value as Json, json};
 
 use super::*;
-use crate::tests::harness::{AgentHarness, TestRun, case, configured, new_run};
+use crate::tests::harness::{AgentHarness, TestRun, case, configured, new_run, run_state};
 use crate::tests::loopback::{CannedResponse, Loopback};
 
 /// Creates a module with this text in a new directory, and returns the argument that refers to it.
@@ -524,7 +524,7 @@ let address;
 export async function connect(options) { address = options.address; }
 export async function send(message) {
   const ask = (turn) => client.fetch(`${address}/chat?turn=${turn}`, {
-    method: 'post', headers: { 'X-Key': 'k' }, body: JSON.stringify({ message }), signal: AbortSignal.timeout(60000),
+    method: 'post', headers: { 'X-Key': 'plain-words-only' }, body: JSON.stringify({ message }), signal: AbortSignal.timeout(60000),
   });
   const [first, second] = await Promise.all([ask(1), ask(2)]);
   const kind = first.headers.get('Content-Type');
@@ -554,7 +554,10 @@ async fn a_module_can_send_requests_only_to_allowed_hosts() {
         let played = asks(&server.url, hosts).await.unwrap();
         assert_eq!(played.answer(), Some("true 302 application/json hi gone"));
     }
-    assert!(server.asked().iter().all(|asked| asked.method == "POST" && asked.header("x-key") == Some("k")));
+    assert!(server.asked().iter().all(|asked| asked.method == "POST" && asked.header("x-key") == Some("plain-words-only")));
+    // The module may have fetched the key, so nothing else tells that it is a secret.
+    let mask = mask::Mask::default().with_secrets(&run_state().secrets);
+    assert_eq!(mask.text("with plain-words-only"), "with [masked]");
     let before = server.asked().len();
     for hosts in [json!(["127.0.0.1:1"]), json!(["example.com", "27.0.0.1"])] {
         let played = asks(&server.url, hosts.clone()).await.unwrap();

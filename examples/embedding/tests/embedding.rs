@@ -20,3 +20,11 @@ fn the_program_prints_an_outcome_for_each_case_also_if_trials_start_processes() 
     assert_eq!(lines, outcomes);
     assert_eq!(summary, Some("2 passed, 1 failed"));
 }
+
+#[test]
+fn a_stand_in_for_gh_does_not_start_the_program_again() {
+    let output = Command::new(env!("CARGO_BIN_EXE_embedding")).args(["__stand-in", "gh"]).output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(stderr, "trialrun supervisor: this program has no stand-ins for `gh` and `glab`\n");
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(125), 0));
+}

@@ -210,15 +210,15 @@ fn runtimes() -> Promise {
 
 /// Returns the CPU time that this thread has used, in milliseconds.
 fn processor_ms() -> f64 {
-    let messages = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux tells what a thread used");
-    let nanoseconds: f64 = messages.split_whitespace().next().and_then(|field| field.parse().ok()).expect("a number");
+    let statistics = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux tells what a thread used");
+    let nanoseconds: f64 = statistics.split_whitespace().next().and_then(|field| field.parse().ok()).expect("a number");
     nanoseconds / 1e6
 }
 
 /// Returns the peak memory of this process, in megabytes.
 fn peak_mb() -> f64 {
-    let messages = std::fs::read_to_string("/proc/self/status").expect("Linux tells what a process has");
-    let line = messages.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("the high-water mark");
+    let status = std::fs::read_to_string("/proc/self/status").expect("Linux tells what a process has");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("the high-water mark");
     let kibibytes: f64 = line.split_whitespace().next().and_then(|field| field.parse().ok()).expect("a number");
     kibibytes / 1024.0
 }

@@ -207,12 +207,12 @@ mod tests {
     #[test]
     fn a_single_value_is_the_main_field() {
         let evidence = crate::example::EvidenceBuilder::new().asks("a").answer("Hello").replied(5).evidence();
-        let of = |name: &str, value: Value| judged(name, Arguments::Brief(node(&value)), &evidence);
-        assert_eq!(of("contains", json!("hello")).unwrap().reason, "the answer contains \"Hello\"");
-        assert_eq!(of("latency", json!("5ms")).unwrap().reason, "the reply took 5 ms");
-        assert!(of("no_path_escape", Value::Null).is_ok() && of("no_path_escape", json!(true)).is_ok());
+        let finding_of = |name: &str, value: Value| judged(name, Arguments::Brief(node(&value)), &evidence);
+        assert_eq!(finding_of("contains", json!("hello")).unwrap().reason, "the answer contains \"Hello\"");
+        assert_eq!(finding_of("latency", json!("5ms")).unwrap().reason, "the reply took 5 ms");
+        assert!(finding_of("no_path_escape", Value::Null).is_ok() && finding_of("no_path_escape", json!(true)).is_ok());
         assert_eq!(
-            of("contains", Value::Null).unwrap_err(),
+            finding_of("contains", Value::Null).unwrap_err(),
             ["`contains` must be a string, not an empty value (null) "]
         );
     }
@@ -222,13 +222,13 @@ mod tests {
         let evidence = crate::example::EvidenceBuilder::new().evidence();
         let listed =
             |values: &[Value]| judged("contains", Arguments::Listed(values.iter().map(node).collect()), &evidence);
-        let messages = listed(&[json!("a"), json!("b")]).unwrap_err();
-        assert_eq!(messages, ["`contains` takes no argument here its fields are text"]);
-        let messages = listed(&[json!("a"), json!({"text": "b"})]).unwrap_err();
-        assert_eq!(messages, ["`text` is given twice, first as `text` "]);
-        let messages = judged("contains", Arguments::Brief(node(&json!({"text": "a", "weight": 2}))), &evidence);
+        let problems = listed(&[json!("a"), json!("b")]).unwrap_err();
+        assert_eq!(problems, ["`contains` takes no argument here its fields are text"]);
+        let problems = listed(&[json!("a"), json!({"text": "b"})]).unwrap_err();
+        assert_eq!(problems, ["`text` is given twice, first as `text` "]);
+        let problems = judged("contains", Arguments::Brief(node(&json!({"text": "a", "weight": 2}))), &evidence);
         assert_eq!(
-            messages.unwrap_err(),
+            problems.unwrap_err(),
             ["`weight` is not a field of `contains` write `weight` next to `contains`, not below it"]
         );
     }

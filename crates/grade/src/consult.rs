@@ -55,9 +55,9 @@ pub async fn consult(
     let answers = judge.ask_all(open.iter().map(|open| (&open.question, open.check.judges()))).await;
     for (open, answers) in open.iter().zip(answers) {
         took += answers.took;
-        let place = [open.reply, evidence.trace.user_messages.len()];
+        let position = [open.reply, evidence.trace.user_messages.len()];
         let judgement = (!answers.answers.is_empty())
-            .then(|| Box::new(judge.judgement(open.check, &open.question, &answers, place)));
+            .then(|| Box::new(judge.judgement(open.check, &open.question, &answers, position)));
         let finding = open.check.finding(verdict(open.judged, &open.question, &answers));
         // The question about a reply has the position of the reply.
         let at = findings[open.at].at.filter(|_| finding.status != Status::Met);

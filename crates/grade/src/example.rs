@@ -355,11 +355,11 @@ fn describe_evidence(evidence: &Evidence) -> Vec<String> {
     lines.extend(trace.egress.iter().map(|attempt| format!("host      {}", attempt.describe())));
     for report in &collected.faults {
         let hits: Vec<String> = report.hits.iter().map(u64::to_string).collect();
-        let of = match report.fault {
+        let unit = match report.fault {
             FaultKind::ToolFails => "runs",
             _ => "model requests",
         };
-        lines.push(format!("fault     {}: hit {} of {} {of}", report.detail, hits.join(", "), report.total));
+        lines.push(format!("fault     {}: hit {} of {} {unit}", report.detail, hits.join(", "), report.total));
     }
     for path in &collected.outside_changes {
         lines.push(format!("written   {path}"));

@@ -85,16 +85,16 @@ mod tests {
 
     #[test]
     fn an_assertion_reads_only_its_own_parts_of_the_evidence() {
-        let output = EvidenceBuilder::new().answer("in [masked]").evidence();
+        let answered = EvidenceBuilder::new().answer("in [masked]").evidence();
         let called = EvidenceBuilder::new().call("Bash", json!({"command": "echo [masked]"})).answer("done").evidence();
-        let of = |assertion: serde_json::Value| {
+        let marks = |assertion: serde_json::Value| {
             let (checks, _) = compile(&case(&[assertion]), &Context::default());
-            [&output, &called].map(|evidence| looks_at_masked(&checks[0], evidence, "[masked]"))
+            [&answered, &called].map(|evidence| looks_at_masked(&checks[0], evidence, "[masked]"))
         };
-        assert_eq!(of(json!({"id": "a", "type": "contains", "text": "x"})), [true, false]);
-        assert_eq!(of(json!({"id": "a", "type": "tool_called", "tool": "Bash"})), [false, true]);
-        assert_eq!(of(json!({"id": "a", "type": "turn_count_at_most", "max": 2})), [false, false]);
-        assert_eq!(of(json!({"id": "a", "type": "no_path_escape"})), [true, true]);
+        assert_eq!(marks(json!({"id": "a", "type": "contains", "text": "x"})), [true, false]);
+        assert_eq!(marks(json!({"id": "a", "type": "tool_called", "tool": "Bash"})), [false, true]);
+        assert_eq!(marks(json!({"id": "a", "type": "turn_count_at_most", "max": 2})), [false, false]);
+        assert_eq!(marks(json!({"id": "a", "type": "no_path_escape"})), [true, true]);
     }
 
     #[test]

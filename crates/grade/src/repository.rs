@@ -260,13 +260,13 @@ mod tests {
     use super::*;
     use crate::example::{EvidenceBuilder, commit};
 
-    fn of(tell: impl FnOnce(&mut RepositoryChange)) -> RepositoryChange {
+    fn change_of(tell: impl FnOnce(&mut RepositoryChange)) -> RepositoryChange {
         *EvidenceBuilder::new().repository(tell).evidence().collected.repository_change.unwrap()
     }
 
     #[test]
     fn a_branch_is_new_only_if_it_did_not_exist_anywhere_before() {
-        let change = of(|change| {
+        let change = change_of(|change| {
             change
                 .before
                 .remotes
@@ -280,7 +280,7 @@ mod tests {
             change.after.branch = Some("orphan".into());
         });
         assert_eq!(new_branches(&change), ["feat/x", "orphan"]);
-        let unborn = of(|change| {
+        let unborn = change_of(|change| {
             change.before = model::RepositoryState { branch: Some("main".into()), ..Default::default() };
         });
         assert_eq!(new_branches(&unborn), Vec::<&str>::new());
@@ -288,13 +288,14 @@ mod tests {
 
     #[test]
     fn commits_from_a_remote_are_not_new() {
-        let change = of(|change| change.new_commits = vec![commit("b2", "mine", true), commit("a1", "theirs", true)]);
+        let change =
+            change_of(|change| change.new_commits = vec![commit("b2", "mine", true), commit("a1", "theirs", true)]);
         assert_eq!(new_commits(&change).iter().map(|commit| commit.sha.as_str()).collect::<Vec<_>>(), ["b2"]);
     }
 
     #[test]
     fn an_unreachable_remote_is_unknown_and_a_push_to_an_added_one_is_in_the_reflog() {
-        let change = of(|change| {
+        let change = change_of(|change| {
             let mut other = change.after.remotes["origin"].clone();
             change.before.pushes.insert("old/main".into(), "a1".into());
             let pushed = [("fork/main", "a1"), ("old/main", "a1")];
@@ -314,7 +315,7 @@ mod tests {
 
     #[test]
     fn a_commit_by_the_agent_on_a_remote_counts_as_pushed() {
-        let change = of(|change| {
+        let change = change_of(|change| {
             change.before.remotes.get_mut("origin").unwrap().branches = None;
             change.new_commits = vec![commit("b2", "x", true)];
             let after = change.after.remotes.get_mut("origin").unwrap().branches.as_mut().unwrap();

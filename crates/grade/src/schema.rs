@@ -87,7 +87,7 @@ fn fields_of(assertion: &Assertion) -> Map<String, Value> {
 }
 
 fn names_of_field(assertion: &Assertion, field: &Field) -> Vec<String> {
-    let second = SECOND_NAMES.iter().find(|(of, name, _)| (*of, *name) == (assertion.name, field.name));
+    let second = SECOND_NAMES.iter().find(|(owner, name, _)| (*owner, *name) == (assertion.name, field.name));
     spellings(field.name).chain(second.map(|(_, _, other)| (*other).to_owned())).collect()
 }
 

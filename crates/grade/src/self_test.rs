@@ -158,12 +158,12 @@ mod tests {
             let mut problems = Problems::new();
             let node = Node::from_json(&value, &model::Source::new("example", ""));
             expect::Expectation::from_value(&node, Rules::default(), &host, None, &mut problems);
-            let shown = problems.iter().map(|problem| {
+            let reported = problems.iter().map(|problem| {
                 let kind = if problem.is_error() { "error" } else { "warning" };
                 let help = problem.help.iter().map(|help| format!(" ({help})")).collect::<String>();
                 format!("{kind}: {}{help}", problem.message)
             });
-            assert_eq!(message, shown.collect::<Vec<_>>().join("; "), "{expectation}");
+            assert_eq!(message, reported.collect::<Vec<_>>().join("; "), "{expectation}");
         }
     }
 
@@ -173,9 +173,9 @@ mod tests {
         assert_eq!(rows.len(), 14);
         for [weights, shares] in rows {
             let weights: Vec<Option<f64>> = weights.split(", ").map(|weight| weight.parse().ok()).collect();
-            let shown =
+            let computed =
                 expect::Budget::default().together(&weights).into_iter().map(|share| (share * 1e3).round() / 1e3);
-            assert_eq!(shares, shown.map(|share| share.to_string()).collect::<Vec<_>>().join(", "), "{weights:?}");
+            assert_eq!(shares, computed.map(|share| share.to_string()).collect::<Vec<_>>().join(", "), "{weights:?}");
         }
     }
 

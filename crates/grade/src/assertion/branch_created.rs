@@ -112,7 +112,7 @@ mod tests {
     use crate::check::tests::{judged, underlined};
     use crate::example::{EvidenceBuilder, branch_out};
 
-    fn of(rest: &Value, story: EvidenceBuilder) -> model::Finding {
+    fn finding_of(rest: &Value, story: EvidenceBuilder) -> model::Finding {
         let mut assertion = json!({"id": "a", "type": "branch_created"});
         assertion.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
         judged(&assertion, &story.evidence())
@@ -125,31 +125,31 @@ mod tests {
                 change.after.branches.insert("feat/x".into(), "a1".into());
             })
         };
-        let finding = of(&json!({}), made());
+        let finding = finding_of(&json!({}), made());
         assert_eq!(finding.reason, "`feat/x` is new, but not checked out");
         assert_eq!(finding.actual.as_deref(), Some("`main` is checked out"));
-        assert_eq!(of(&json!({"checked_out": false}), made()).status, Status::Met);
+        assert_eq!(finding_of(&json!({"checked_out": false}), made()).status, Status::Met);
     }
 
     #[test]
     fn the_name_must_match() {
         let made = || EvidenceBuilder::new().repository(|change| branch_out(change, "fix/y"));
-        let finding = of(&json!({"name": "feat/*"}), made());
+        let finding = finding_of(&json!({"name": "feat/*"}), made());
         assert_eq!((finding.status, underlined(&finding).as_str()), (Status::Unmet, "\"feat/*\""));
         assert_eq!(finding.reason, "no new branch is `feat/*`");
-        assert_eq!(of(&json!({"pattern": "^(fix|feat)/"}), made()).status, Status::Met);
+        assert_eq!(finding_of(&json!({"pattern": "^(fix|feat)/"}), made()).status, Status::Met);
     }
 
     #[test]
     fn without_a_repository_the_assertion_is_undecided() {
-        let finding = of(&json!({}), EvidenceBuilder::new());
+        let finding = finding_of(&json!({}), EvidenceBuilder::new());
         assert_eq!(finding.status, Status::Undecided);
         assert_eq!(finding.reason, "there is no repository in the working directory");
     }
 
     #[test]
     fn the_text_field_becomes_the_title() {
-        let finding = of(&json!({"text": "It works on a branch"}), EvidenceBuilder::new());
+        let finding = finding_of(&json!({"text": "It works on a branch"}), EvidenceBuilder::new());
         assert_eq!(finding.title.as_deref(), Some("It works on a branch"));
     }
 

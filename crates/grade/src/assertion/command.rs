@@ -301,7 +301,7 @@ mod tests {
     use crate::check::tests::{case, judged, underlined};
     use crate::context::Context;
 
-    fn of(rest: &Value, story: EvidenceBuilder) -> model::Finding {
+    fn finding_of(rest: &Value, story: EvidenceBuilder) -> model::Finding {
         let mut assertion = json!({"id": "a", "type": "command", "run": "make"});
         assertion.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
         judged(&assertion, &story.evidence())
@@ -316,12 +316,12 @@ mod tests {
     #[test]
     fn the_exit_code_and_the_output_are_checked() {
         let made = || EvidenceBuilder::new().ran("make", 2, "", "no rule\n");
-        assert_eq!(of(&json!({}), made()).evidence, ["no rule"]);
-        assert_eq!(of(&json!({"exitCode": 2}), made()).status, Status::Met);
-        assert_eq!(of(&json!({"exit_code": 2, "output": "^no"}), made()).reason, "/^no/ matches stderr");
-        let finding = of(&json!({"exit_code": 2, "output": "rules"}), made());
+        assert_eq!(finding_of(&json!({}), made()).evidence, ["no rule"]);
+        assert_eq!(finding_of(&json!({"exitCode": 2}), made()).status, Status::Met);
+        assert_eq!(finding_of(&json!({"exit_code": 2, "output": "^no"}), made()).reason, "/^no/ matches stderr");
+        let finding = finding_of(&json!({"exit_code": 2, "output": "rules"}), made());
         assert_eq!((finding.status, underlined(&finding).as_str()), (Status::Unmet, "rules"));
-        assert_eq!(of(&json!({"exit_code": 0}), made()).reason, "the command exited with code 2");
+        assert_eq!(finding_of(&json!({"exit_code": 0}), made()).reason, "the command exited with code 2");
     }
 
     #[test]
@@ -331,7 +331,7 @@ mod tests {
             restored.push("test_calc.py".to_owned());
         }
         let need = Need::Command { run: "make".into(), timeout_ms: TIMEOUT_MS };
-        let finding = of(&json!({}), EvidenceBuilder::new().probed(need, found));
+        let finding = finding_of(&json!({}), EvidenceBuilder::new().probed(need, found));
         let line = "`test_calc.py` was restored to the fixture's version; `graded: {take: [...]}` takes the agent's";
         assert_eq!(finding.evidence, [line]);
     }
@@ -339,11 +339,12 @@ mod tests {
     #[test]
     fn a_hanging_command_is_unmet_and_one_that_did_not_start_is_undecided() {
         let need = || Need::Command { run: "make".into(), timeout_ms: 1500 };
-        let found = |probed: Probed| of(&json!({"timeout": "1.5s"}), EvidenceBuilder::new().probed(need(), probed));
+        let found =
+            |probed: Probed| finding_of(&json!({"timeout": "1.5s"}), EvidenceBuilder::new().probed(need(), probed));
         let hung = ran(None, "a\n", None);
         assert_eq!(found(hung).reason, "the command did not finish within 1.5 s");
         assert_eq!(found(Probed::Failed { reason: "no shell".into() }).status, Status::Undecided);
-        assert_eq!(of(&json!({}), EvidenceBuilder::new()).reason, "\"make\" was not run");
+        assert_eq!(finding_of(&json!({}), EvidenceBuilder::new()).reason, "\"make\" was not run");
     }
 
     #[test]
@@ -351,7 +352,7 @@ mod tests {
         let need = || Need::Command { run: "make".into(), timeout_ms: TIMEOUT_MS };
         let of_control = |with_files: Probed, fixture: Option<Probed>| {
             let control = ControlRun { files: vec!["unittest.py".into()], with_files, fixture };
-            of(&json!({}), EvidenceBuilder::new().probed(need(), ran(Some(0), "", Some(control))))
+            finding_of(&json!({}), EvidenceBuilder::new().probed(need(), ran(Some(0), "", Some(control))))
         };
         let [passed, failed] = [Some(0), Some(1)].map(|code| move || ran(code, "", None));
         let because = of_control(passed(), Some(failed()));
@@ -378,7 +379,7 @@ mod tests {
             let [with_files, fixture] = [Some(0), Some(2)].map(|code| ran(code, "", None));
             let control = ControlRun { files, with_files, fixture: Some(fixture) };
             let story = EvidenceBuilder::new().added("package.json").changed("Makefile").added("GNUmakefile");
-            of(&json!({}), story.probed(need(), ran(Some(0), "", Some(control)))).status
+            finding_of(&json!({}), story.probed(need(), ran(Some(0), "", Some(control)))).status
         };
         assert_eq!(of_files(&["package.json"]), Status::Met);
         assert_eq!(of_files(&["Makefile"]), Status::Unmet);

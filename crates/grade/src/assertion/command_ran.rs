@@ -194,7 +194,7 @@ mod tests {
     use crate::context::Context;
     use crate::example::EvidenceBuilder;
 
-    fn of(command: &str, lines: &[Value]) -> model::Finding {
+    fn finding_of(command: &str, lines: &[Value]) -> model::Finding {
         let story =
             lines.iter().fold(EvidenceBuilder::new(), |story, line| story.call("Bash", json!({"command": line})));
         judged(&json!({"id": "a", "type": "command_ran", "command": command}), &story.evidence())
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn commands_in_file_contents_or_messages_did_not_run() {
-        let finding = of("git push", &[json!("echo git push"), json!("cat > a.sh <<EOF\ngit push\nEOF")]);
+        let finding = finding_of("git push", &[json!("echo git push"), json!("cat > a.sh <<EOF\ngit push\nEOF")]);
         assert_eq!((finding.status, finding.reason.as_str()), (Status::Unmet, "the agent did not run `git push`"));
         assert_eq!(finding.actual.as_deref(), Some("the agent ran 2 command lines"));
         assert_eq!(finding.evidence[0], "\"echo git push\"");
@@ -215,8 +215,11 @@ mod tests {
     #[test]
     fn several_commands_must_all_have_run_in_any_calls() {
         let lines = [json!("npm ci"), json!(["bash", "-lc", "npm test"])];
-        assert_eq!(of("npm ci && npm test", &lines).reason, "call 2: Bash(command=[\"bash\",\"-lc\",\"npm test\"])");
-        assert_eq!(of("npm ci && npm run lint", &lines).reason, "the agent did not run `npm run lint`");
+        assert_eq!(
+            finding_of("npm ci && npm test", &lines).reason,
+            "call 2: Bash(command=[\"bash\",\"-lc\",\"npm test\"])"
+        );
+        assert_eq!(finding_of("npm ci && npm run lint", &lines).reason, "the agent did not run `npm run lint`");
     }
 
     #[test]

@@ -189,9 +189,10 @@ mod tests {
                 commit_on(change, "c3", "wip");
             })
             .evidence();
-        let of = |message: &str| judged(&json!({"id": "a", "type": "commit_created", "message": message}), &made);
-        assert_eq!(of("^feat:").reason, "the message contains a match for /^feat:/: b2 feat: basket");
-        let finding = of("^fix:");
+        let finding_of =
+            |message: &str| judged(&json!({"id": "a", "type": "commit_created", "message": message}), &made);
+        assert_eq!(finding_of("^feat:").reason, "the message contains a match for /^feat:/: b2 feat: basket");
+        let finding = finding_of("^fix:");
         assert_eq!((finding.status, underlined(&finding).as_str()), (Status::Unmet, "\"^fix:\""));
         assert_eq!(
             (finding.actual.as_deref(), finding.evidence.as_slice()),

@@ -413,9 +413,9 @@ impl Expect {
             Pass::No => {
                 let first = failures.first();
                 let expected = first.and_then(|failure| failure.expected.as_ref());
-                let shown = |value: Option<&Value>| value.map_or_else(|| "nothing".to_owned(), text);
+                let text_or_nothing = |value: Option<&Value>| value.map_or_else(|| "nothing".to_owned(), text);
                 let there = first.map_or(actual, |failure| failure.actual.as_ref());
-                Verdict { expected: expected.map(text), ..Verdict::unmet(reason, "", shown(there)) }
+                Verdict { expected: expected.map(text), ..Verdict::unmet(reason, "", text_or_nothing(there)) }
             }
             Pass::Unknown => Verdict::undecided(reason),
         };

@@ -65,13 +65,13 @@ mod tests {
                 (change.before.status, change.after.status) = (vec!["?? data/".into()], vec!["?? data/".into()]);
             })
         };
-        let of = |story: EvidenceBuilder| judged(&json!({"id": "a", "type": "git_clean"}), &story.evidence());
-        assert_eq!(of(fixture()).status, Status::Met);
-        assert_eq!(of(fixture().changed("data/a.txt")).evidence, ["?? data/"]);
-        assert_eq!(of(fixture().added("data/b.txt")).status, Status::Unmet);
-        assert_eq!(of(fixture().changed("database/a.txt")).status, Status::Met);
-        assert_eq!(of(EvidenceBuilder::new()).status, Status::Undecided);
+        let finding_of = |story: EvidenceBuilder| judged(&json!({"id": "a", "type": "git_clean"}), &story.evidence());
+        assert_eq!(finding_of(fixture()).status, Status::Met);
+        assert_eq!(finding_of(fixture().changed("data/a.txt")).evidence, ["?? data/"]);
+        assert_eq!(finding_of(fixture().added("data/b.txt")).status, Status::Unmet);
+        assert_eq!(finding_of(fixture().changed("database/a.txt")).status, Status::Met);
+        assert_eq!(finding_of(EvidenceBuilder::new()).status, Status::Undecided);
         let lost = EvidenceBuilder::new().repository(|change| change.after.lost = Some("it was removed".into()));
-        assert_eq!(of(lost).status, Status::Unmet);
+        assert_eq!(finding_of(lost).status, Status::Unmet);
     }
 }

@@ -160,7 +160,7 @@ mod tests {
     use crate::context::Context;
     use crate::example::EvidenceBuilder;
 
-    fn of(rest: &Value, answer: &str) -> model::Finding {
+    fn finding_of(rest: &Value, answer: &str) -> model::Finding {
         let mut assertion = json!({"id": "a", "type": "json_path"});
         assertion.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
         judged(&assertion, &EvidenceBuilder::new().answer(answer).evidence())
@@ -168,30 +168,30 @@ mod tests {
 
     #[test]
     fn null_can_be_expected_and_true_is_not_1() {
-        assert_eq!(of(&json!({"json_path": "a", "equals": null}), "{\"a\": null}").status, Status::Met);
-        let finding = of(&json!({"json_path": "a", "equals": null}), "{\"a\": 1}");
+        assert_eq!(finding_of(&json!({"json_path": "a", "equals": null}), "{\"a\": null}").status, Status::Met);
+        let finding = finding_of(&json!({"json_path": "a", "equals": null}), "{\"a\": 1}");
         assert_eq!((finding.reason.as_str(), underlined(&finding).as_str()), ("`a` is 1", "null"));
-        assert_eq!(of(&json!({"json_path": "a", "equals": 1}), "{\"a\": true}").status, Status::Unmet);
-        assert_eq!(of(&json!({"json_path": "a", "equals": 1}), "{\"a\": 1.0}").status, Status::Met);
+        assert_eq!(finding_of(&json!({"json_path": "a", "equals": 1}), "{\"a\": true}").status, Status::Unmet);
+        assert_eq!(finding_of(&json!({"json_path": "a", "equals": 1}), "{\"a\": 1.0}").status, Status::Met);
     }
 
     #[test]
     fn a_rounded_number_does_not_equal_another() {
         let digits = "{\"n\": 120000000000000000000000000001}";
-        let finding = of(&json!({"json_path": "n", "equals": 1.2e29}), digits);
+        let finding = finding_of(&json!({"json_path": "n", "equals": 1.2e29}), digits);
         assert_eq!(finding.status, Status::Undecided);
         assert!(finding.reason.contains("(about 1.2e"), "{}", finding.reason);
-        assert_eq!(of(&json!({"json_path": "n", "equals": 1.3e29}), digits).status, Status::Unmet);
-        assert_eq!(of(&json!({"json_path": "n"}), digits).status, Status::Met);
+        assert_eq!(finding_of(&json!({"json_path": "n", "equals": 1.3e29}), digits).status, Status::Unmet);
+        assert_eq!(finding_of(&json!({"json_path": "n"}), digits).status, Status::Met);
     }
 
     #[test]
     fn a_missing_value_is_reported_with_the_part_of_the_path_that_exists() {
-        let finding = of(&json!({"json_path": "items.0.nmae"}), "{\"items\": [{\"name\": \"x\"}]}");
+        let finding = finding_of(&json!({"json_path": "items.0.nmae"}), "{\"items\": [{\"name\": \"x\"}]}");
         assert_eq!(finding.reason, "there is no `items.0.nmae` in the answer");
         assert_eq!(finding.actual.as_deref(), Some("`items.0` is {\"name\":\"x\"}"));
         assert_eq!(finding.evidence, ["there is `name`"]);
-        assert_eq!(of(&json!({"json_path": "a"}), "no JSON").status, Status::Unmet);
+        assert_eq!(finding_of(&json!({"json_path": "a"}), "no JSON").status, Status::Unmet);
     }
 
     #[test]

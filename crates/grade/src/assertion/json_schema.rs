@@ -88,13 +88,13 @@ impl JsonSchema {
             return Verdict::met("the answer satisfies the schema").place(&self.place);
         };
         let more = if rest.is_empty() { String::new() } else { format!(" (and {} more)", rest.len()) };
-        let messages = rest.iter().map(ToString::to_string).collect();
+        let errors = rest.iter().map(ToString::to_string).collect();
         Verdict::unmet(
             format!("the answer does not satisfy the schema: {first}{more}"),
             format!("{} {}", first.keyword, format::quoted(&first.expected.to_string())),
             format::quoted(&value.to_string()),
         )
-        .evidence(format::few(messages, SHOWN))
+        .evidence(format::few(errors, SHOWN))
         .place(&self.place)
     }
 }
@@ -133,7 +133,7 @@ mod tests {
     use crate::check::tests::{case, judged};
     use crate::context::Context;
 
-    fn of(answer: &str) -> model::Finding {
+    fn finding_of(answer: &str) -> model::Finding {
         let schema = json!({"type": "object", "properties": {"n": {"type": "integer", "minimum": 2}}});
         judged(
             &json!({"id": "a", "type": "json_schema", "schema": schema}),
@@ -144,18 +144,18 @@ mod tests {
     #[test]
     fn json_can_be_in_a_single_code_fence_without_other_text() {
         for fine in [r#" {"n": 2} "#, "```\n{\"n\": 2}\n```", "```json\n{}\n```\n"] {
-            assert_eq!(of(fine).status, Status::Met, "{fine}");
+            assert_eq!(finding_of(fine).status, Status::Met, "{fine}");
         }
-        let finding = of("Here:\n```json\n{}\n```");
+        let finding = finding_of("Here:\n```json\n{}\n```");
         assert_eq!(finding.reason, "the answer is not valid JSON");
         assert_eq!(finding.evidence, ["the answer has JSON in a code fence, but also text around it"]);
-        assert_eq!(of("{n: 2}").evidence, ["key must be a string at line 1 column 2"]);
-        assert!(of("Sure!").evidence.is_empty());
+        assert_eq!(finding_of("{n: 2}").evidence, ["key must be a string at line 1 column 2"]);
+        assert!(finding_of("Sure!").evidence.is_empty());
     }
 
     #[test]
     fn every_mismatch_is_reported() {
-        let finding = of(r#"{"n": 1}"#);
+        let finding = finding_of(r#"{"n": 1}"#);
         assert_eq!(finding.status, Status::Unmet);
         assert!(finding.reason.starts_with("the answer does not satisfy the schema: `n` must be"), "{finding:?}");
     }

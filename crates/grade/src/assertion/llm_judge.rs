@@ -153,8 +153,8 @@ mod tests {
             (json!({"judges": 16}), "at most 15"),
             (json!({"treshold": 3}), "did you mean `threshold`"),
         ] {
-            let messages = problems(&fields);
-            assert!(messages.len() == 1 && messages[0].contains(wrong), "{fields}: {messages:?}");
+            let found = problems(&fields);
+            assert!(found.len() == 1 && found[0].contains(wrong), "{fields}: {found:?}");
         }
         for fine in [json!({}), json!({"threshold": 5}), json!({"threshold": 8, "scale": 10, "judges": 3})] {
             assert_eq!(problems(&fine), Vec::<String>::new(), "{fine}");

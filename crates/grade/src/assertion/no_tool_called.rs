@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn arguments_that_cannot_be_read_decide_nothing_and_are_shown() {
-        let of = |arguments: Option<&str>| {
+        let finding_of = |arguments: Option<&str>| {
             let mut wanted = json!({"id": "a", "type": "no_tool_called", "tool": "get_weather"});
             wanted
                 .as_object_mut()
@@ -118,8 +118,8 @@ mod tests {
                 .extend(arguments.map(|key| ("args_match".to_owned(), json!({key: "Paris"}))));
             judged(&wanted, &EvidenceBuilder::new().call("get_weather", json!("{\"city\": \"Par")).evidence())
         };
-        assert_eq!(of(None).status, Status::Unmet);
-        let unread = of(Some("city"));
+        assert_eq!(finding_of(None).status, Status::Unmet);
+        let unread = finding_of(Some("city"));
         assert_eq!(unread.status, Status::Undecided);
         assert_eq!(unread.reason, "the arguments of get_weather(\"{\\\"city\\\": \\\"Par\") could not be read");
         let other = json!({"id": "a", "type": "no_tool_called", "tool": "Bash", "args_match": {"city": "x"}});

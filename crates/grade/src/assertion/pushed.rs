@@ -127,8 +127,8 @@ impl Pushed {
         let pushed: Vec<String> = asked.into_iter().map(Push::describe).collect();
         let (reason, actual) = match (pushed.as_slice(), own_branch(change)) {
             ([], _) if !elsewhere.is_empty() => {
-                let messages: Vec<String> = elsewhere.into_iter().map(Push::describe).collect();
-                ("nothing was pushed to a remote that existed before the agent ran".into(), format::list(&messages))
+                let pushed: Vec<String> = elsewhere.into_iter().map(Push::describe).collect();
+                ("nothing was pushed to a remote that existed before the agent ran".into(), format::list(&pushed))
             }
             ([], _) if change.after.remotes.is_empty() => {
                 ("nothing was pushed".into(), "there is no remote".to_owned())
@@ -169,7 +169,7 @@ mod tests {
     use crate::check::tests::judged;
     use crate::example::{EvidenceBuilder, branch_out, commit_on, push_to};
 
-    fn of(rest: &Value, tell: impl FnOnce(&mut RepositoryChange)) -> model::Finding {
+    fn finding_of(rest: &Value, tell: impl FnOnce(&mut RepositoryChange)) -> model::Finding {
         let mut assertion = json!({"id": "a", "type": "pushed"});
         assertion.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
         judged(&assertion, &EvidenceBuilder::new().repository(tell).evidence())
@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn a_missing_push_to_a_remote_with_sign_in_names_the_option() {
         let at = |url: &str| {
-            let finding = of(&json!({}), |change| {
+            let finding = finding_of(&json!({}), |change| {
                 let remote = model::RemoteState { url: url.to_owned(), ..Default::default() };
                 let remote = model::RemoteState { branches: Some(Default::default()), ..remote };
                 change.before.remotes = [("origin".to_owned(), remote.clone())].into();
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn pushing_an_existing_branch_counts_as_a_push() {
-        let finding = of(&json!({}), |change| {
+        let finding = finding_of(&json!({}), |change| {
             commit_on(change, "b2", "x");
             push_to(change, "main", "b2");
         });
@@ -200,7 +200,7 @@ mod tests {
             (finding.status, finding.reason.as_str()),
             (Status::Met, "`origin/main` at b2 matches the local commit")
         );
-        let idle = of(&json!({}), |_| {});
+        let idle = finding_of(&json!({}), |_| {});
         assert_eq!((idle.status, idle.reason.as_str()), (Status::Unmet, "nothing was pushed"));
     }
 
@@ -211,20 +211,20 @@ mod tests {
             branch_out(change, "feat/x");
             commit_on(change, "b2", "x");
         };
-        assert_eq!(of(&json!({}), work).reason, "`feat/x` was not pushed");
+        assert_eq!(finding_of(&json!({}), work).reason, "`feat/x` was not pushed");
         let back = |change: &mut RepositoryChange| {
             work(change);
             push_to(change, "feat/x", "b2");
             (change.after.branch, change.after.head) = (Some("main".into()), Some("a1".into()));
         };
-        assert_eq!(of(&json!({}), back).status, Status::Met);
-        assert_eq!(of(&json!({"name": "feat/*"}), back).status, Status::Met);
-        assert_eq!(of(&json!({"name": "fix/*"}), back).reason, "no branch `fix/*` was pushed");
+        assert_eq!(finding_of(&json!({}), back).status, Status::Met);
+        assert_eq!(finding_of(&json!({"name": "feat/*"}), back).status, Status::Met);
+        assert_eq!(finding_of(&json!({"name": "fix/*"}), back).reason, "no branch `fix/*` was pushed");
     }
 
     #[test]
     fn an_unreachable_remote_leaves_the_assertion_undecided() {
-        let finding = of(&json!({}), |change| {
+        let finding = finding_of(&json!({}), |change| {
             let origin = change.after.remotes.get_mut("origin").unwrap();
             (origin.branches, origin.unknown) = (None, vec!["no network".into()]);
         });
@@ -233,9 +233,9 @@ mod tests {
         let elsewhere = |change: &mut RepositoryChange| {
             change.after.pushes.insert("fork/main".into(), "a1".into());
         };
-        let fork = of(&json!({}), elsewhere);
+        let fork = finding_of(&json!({}), elsewhere);
         assert_eq!((fork.status, fork.actual.as_deref()), (Status::Unmet, Some("`fork/main` at a1, as git logged it")));
-        let none = of(&json!({}), |change| {
+        let none = finding_of(&json!({}), |change| {
             change.before.remotes.clear();
             change.after.remotes.clear();
         });

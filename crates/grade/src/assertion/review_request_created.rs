@@ -178,7 +178,7 @@ mod tests {
     use crate::check::tests::judged;
     use crate::example::{EvidenceBuilder, branch_out, open_request};
 
-    fn of(rest: &Value, tell: impl FnOnce(&mut RepositoryChange)) -> model::Finding {
+    fn finding_of(rest: &Value, tell: impl FnOnce(&mut RepositoryChange)) -> model::Finding {
         let mut assertion = json!({"id": "a", "type": "review_request_created"});
         assertion.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
         judged(&assertion, &EvidenceBuilder::new().repository(tell).evidence())
@@ -192,26 +192,26 @@ mod tests {
     #[test]
     fn a_review_request_must_be_new_and_open_and_have_the_expected_branches() {
         assert_eq!(
-            of(&json!({}), |change| request(change, 7)).reason,
+            finding_of(&json!({}), |change| request(change, 7)).reason,
             "new review request: #7 from `feat/x` to `main`, open"
         );
-        let closed = of(&json!({}), |change| {
+        let closed = finding_of(&json!({}), |change| {
             request(change, 7);
             change.after.remotes.get_mut("origin").unwrap().review_requests.as_mut().unwrap()[0].open = false;
         });
         assert_eq!(closed.actual.as_deref(), Some("#7 from `feat/x` to `main`, not open"));
         assert_eq!(closed.expected.as_deref(), Some("a new open review request from `feat/x`"));
-        let old = of(&json!({}), |change| {
+        let old = finding_of(&json!({}), |change| {
             request(change, 7);
             change.before.remotes = change.after.remotes.clone();
         });
         assert_eq!(old.reason, "there is no new review request");
-        assert_eq!(of(&json!({"base": "dev"}), |change| request(change, 7)).status, Status::Unmet);
+        assert_eq!(finding_of(&json!({"base": "dev"}), |change| request(change, 7)).status, Status::Unmet);
     }
 
     #[test]
     fn a_local_remote_has_no_review_requests() {
-        let folder = of(&json!({}), |change| {
+        let folder = finding_of(&json!({}), |change| {
             for state in [&mut change.before, &mut change.after] {
                 let origin = state.remotes.get_mut("origin").unwrap();
                 (origin.url, origin.review_requests) = ("/srv/origin.git".into(), Some(Vec::new()));
@@ -223,13 +223,13 @@ mod tests {
 
     #[test]
     fn unknown_review_requests_are_undecided() {
-        let unasked = of(&json!({}), |change| {
+        let unasked = finding_of(&json!({}), |change| {
             let origin = change.after.remotes.get_mut("origin").unwrap();
             (origin.review_requests, origin.unknown) = (None, vec!["`gh` is not installed".into()]);
         });
         assert_eq!(unasked.status, Status::Undecided);
         assert!(unasked.reason.contains("`gh` is not installed"), "{}", unasked.reason);
-        let headless = of(&json!({}), |change| {
+        let headless = finding_of(&json!({}), |change| {
             request(change, 7);
             change.after.remotes.get_mut("origin").unwrap().review_requests.as_mut().unwrap()[0].head = None;
         });

@@ -172,7 +172,7 @@ impl Judged for Rubric {
         let (met, open) = (weight(Some(true)), weight(None));
         let all: f64 = self.rows.iter().map(|row| row.weight).sum();
         let lines: Vec<String> =
-            self.rows.iter().enumerate().map(|(index, row)| line(votes, index, row.shown())).collect();
+            self.rows.iter().enumerate().map(|(index, row)| line(votes, index, row.label())).collect();
         let count = marks.iter().filter(|mark| **mark == Some(true)).count();
         let noun = if marks.len() == 1 { "criterion" } else { "criteria" };
         let reason = format!("{count} of {} {noun} met", marks.len());
@@ -180,7 +180,7 @@ impl Judged for Rubric {
             Some(true) => Verdict::met(reason),
             Some(false) => {
                 let missed = self.rows.iter().zip(&marks).filter(|(_, mark)| **mark == Some(false));
-                let missed: Vec<String> = missed.map(|(row, _)| row.shown().to_owned()).collect();
+                let missed: Vec<String> = missed.map(|(row, _)| row.label().to_owned()).collect();
                 Verdict::unmet(reason, self.wanted(), format!("not met: {}", format::list(&missed)))
             }
             None => Verdict::undecided(split(votes)),
@@ -194,7 +194,7 @@ impl Judged for Rubric {
 }
 
 impl Row {
-    fn shown(&self) -> &str {
+    fn label(&self) -> &str {
         self.name.as_deref().unwrap_or(&self.text)
     }
 }
@@ -203,7 +203,7 @@ impl Rubric {
     fn wanted(&self) -> String {
         let all = self.rows.len();
         match self.pass {
-            Requirement::All if all == 1 => self.rows.first().map_or_else(String::new, |row| row.shown().to_owned()),
+            Requirement::All if all == 1 => self.rows.first().map_or_else(String::new, |row| row.label().to_owned()),
             Requirement::All => format!("all {all} criteria"),
             Requirement::Any => format!("one of {all} criteria"),
             Requirement::AtLeast(least) => {
@@ -264,8 +264,8 @@ mod tests {
             (json!({"criteria": ["a"], "require": "all", "at_least": 1}), "use one of them"),
             (json!({"criteria": ["a", {"text": "b", "weight": 0.5}], "at_least": 2}), "together weigh 1.5"),
         ] {
-            let messages = problems(&entry);
-            assert!(messages.len() == 1 && messages[0].contains(wrong), "{entry}: {messages:?}");
+            let found = problems(&entry);
+            assert!(found.len() == 1 && found[0].contains(wrong), "{entry}: {found:?}");
         }
     }
 

@@ -114,8 +114,8 @@ impl Contract {
         }
         if !self.0.allow_new_review_requests {
             let requests = repository::new_requests(change);
-            let messages = requests.new.iter().map(|request| repository::describe_request(request));
-            left.new.extend(messages.map(|messages| format!("a new review request: {messages}")));
+            let new = requests.new.iter().map(|request| repository::describe_request(request));
+            left.new.extend(new.map(|request| format!("a new review request: {request}")));
             left.unknown.extend(requests.unknown);
         }
     }

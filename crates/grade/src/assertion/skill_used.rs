@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn invoking_a_skill_and_reading_its_file_count_as_uses() {
-        let of = |story: EvidenceBuilder| {
+        let finding_of = |story: EvidenceBuilder| {
             judged(&json!({"id": "a", "type": "skill_used", "skill": "greet"}), &story.evidence())
         };
         let cat = [("skills/greet/SKILL.md", "/box/repo/.claude/skills/greet/SKILL.md", Certainty::Guessed)];
@@ -160,12 +160,12 @@ mod tests {
             EvidenceBuilder::new().call("Read", json!({"file_path": "/box/repo/.claude/skills/greet/SKILL.md"})),
             EvidenceBuilder::new().touching("Read", json!({}), &cat),
         ] {
-            assert_eq!(of(story).status, Status::Met);
+            assert_eq!(finding_of(story).status, Status::Met);
         }
-        let other = of(EvidenceBuilder::new().call("Skill", json!({"skill": "greeting"})));
+        let other = finding_of(EvidenceBuilder::new().call("Skill", json!({"skill": "greeting"})));
         assert_eq!(other.actual.as_deref(), Some("it used `greeting`"));
         assert_eq!(
-            of(EvidenceBuilder::new().call("Write", json!({"file_path": "greet/SKILL.md"}))).status,
+            finding_of(EvidenceBuilder::new().call("Write", json!({"file_path": "greet/SKILL.md"}))).status,
             Status::Unmet
         );
     }
@@ -182,20 +182,20 @@ mod tests {
 
     #[test]
     fn a_delegated_task_counts_as_a_use_of_the_sub_agent() {
-        let of = |story: EvidenceBuilder| {
+        let statuses = |story: EvidenceBuilder| {
             let evidence = story.evidence();
-            let describe =
+            let status =
                 |kind: &str| judged(&json!({"id": "a", "type": kind, "sub_agent": "reviewer"}), &evidence).status;
-            (describe("sub_agent_used"), describe("sub_agent_not_used"))
+            (status("sub_agent_used"), status("sub_agent_not_used"))
         };
         let call =
             |tool: &str, name: &str| EvidenceBuilder::new().call(tool, json!({"subagent_type": name, "prompt": "p"}));
         for story in [call("Task", "reviewer"), call("Agent", "tools:reviewer")] {
-            assert_eq!(of(story), (Status::Met, Status::Unmet));
+            assert_eq!(statuses(story), (Status::Met, Status::Unmet));
         }
         let skill = EvidenceBuilder::new().call("Skill", json!({"skill": "reviewer"}));
         for story in [call("Agent", "general-purpose"), call("Read", "reviewer"), skill] {
-            assert_eq!(of(story), (Status::Unmet, Status::Met));
+            assert_eq!(statuses(story), (Status::Unmet, Status::Met));
         }
     }
 

@@ -76,7 +76,7 @@ mod tests {
     use super::*;
     use crate::check::tests::judged;
 
-    fn of(story: EvidenceBuilder) -> model::Finding {
+    fn finding_of(story: EvidenceBuilder) -> model::Finding {
         judged(&json!({"id": "a", "type": "tests_pass"}), &story.evidence())
     }
 
@@ -97,19 +97,22 @@ mod tests {
     fn what_the_agent_ran_is_a_note_and_decides_nothing() {
         let claimed = |command: &str| own(1, "1 failed\n").call("Bash", json!({"command": command}));
         for command in ["echo \"$(pytest)\"", "pytest -k nothing", "npm test --script-shell=/bin/true", "pytest"] {
-            assert_eq!(of(claimed(command)).status, Status::Unmet, "{command}");
+            assert_eq!(finding_of(claimed(command)).status, Status::Unmet, "{command}");
         }
-        let finding = of(own(0, "").call("Bash", json!({"command": "npm test"})));
+        let finding = finding_of(own(0, "").call("Bash", json!({"command": "npm test"})));
         assert_eq!(finding.status, Status::Met);
         assert_eq!(finding.evidence, ["the agent's own last test run: call 1: Bash(command=\"npm test\")"]);
     }
 
     #[test]
     fn a_project_without_a_test_command_is_undecided() {
-        let finding = of(own(127, "trialrun: the project does not say how its tests are run; set `command`\n"));
+        let finding = finding_of(own(127, "trialrun: the project does not say how its tests are run; set `command`\n"));
         assert_eq!(finding.status, Status::Undecided);
         assert_eq!(finding.reason, "the project does not say how its tests are run; set `command`");
-        assert_eq!(of(own(127, "trialrun: test command: npm test\nsh: jest: not found\n")).status, Status::Unmet);
+        assert_eq!(
+            finding_of(own(127, "trialrun: test command: npm test\nsh: jest: not found\n")).status,
+            Status::Unmet
+        );
     }
 
     #[test]

@@ -192,16 +192,16 @@ mod tests {
     fn arguments_may_be_values_or_one_pattern_over_all_of_them() {
         let input = json!({"order": "A-17", "items": [{"sku": "x", "count": 2}], "express": true});
         let evidence = EvidenceBuilder::new().call("ship", input).evidence();
-        let of = |wanted: Value| judged(&assertion(&json!({"tool": "ship", "args_match": wanted})), &evidence);
+        let finding_of = |wanted: Value| judged(&assertion(&json!({"tool": "ship", "args_match": wanted})), &evidence);
         for fits in [
             json!({"order": "^A-", "express": true}),
             json!({"items": [{"count": 2}]}),
             json!({"items": {"$each": {"count": {"$gte": 1}}}}),
             json!("\"sku\":\"x\""),
         ] {
-            assert_eq!(of(fits.clone()).status, Status::Met, "{fits}");
+            assert_eq!(finding_of(fits.clone()).status, Status::Met, "{fits}");
         }
-        let finding = of(json!({"express": false, "items": [{"count": 3}]}));
+        let finding = finding_of(json!({"express": false, "items": [{"count": 3}]}));
         assert_eq!(
             finding.expected.as_deref(),
             Some("a `ship` call whose `express` is false and `items` is [{\"count\":3}]")
@@ -211,8 +211,8 @@ mod tests {
             Some("call 1 has `express` true and `items` [{\"sku\":\"x\",\"count\":2}]")
         );
         assert_eq!(underlined(&finding), "false");
-        assert_eq!(of(json!({"weight": 5})).actual.as_deref(), Some("call 1 has no `weight`"));
-        let finding = of(json!("B-\\d"));
+        assert_eq!(finding_of(json!({"weight": 5})).actual.as_deref(), Some("call 1 has no `weight`"));
+        let finding = finding_of(json!("B-\\d"));
         assert_eq!(finding.expected.as_deref(), Some("a `ship` call whose arguments match /B-\\d/"));
     }
 

@@ -66,14 +66,14 @@ mod tests {
 
     #[test]
     fn only_strict_json_is_valid() {
-        let of = |answer: &str| {
+        let status_of = |answer: &str| {
             judged(&json!({"id": "a", "type": "valid_json"}), &EvidenceBuilder::new().answer(answer).evidence()).status
         };
         for answer in ["{}", " 3 ", "null", "```\n[1]\n```"] {
-            assert_eq!(of(answer), Status::Met, "{answer}");
+            assert_eq!(status_of(answer), Status::Met, "{answer}");
         }
         for answer in ["NaN", "{a: 1}", "It is {}.", "```rust\n{}\n```", "```json\n{\n```"] {
-            assert_eq!(of(answer), Status::Unmet, "{answer}");
+            assert_eq!(status_of(answer), Status::Unmet, "{answer}");
         }
         let silent = judged(&json!({"id": "a", "type": "valid_json"}), &EvidenceBuilder::new().evidence());
         assert_eq!(silent.reason, "the agent gave no answer");

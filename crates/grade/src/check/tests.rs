@@ -262,19 +262,19 @@ fn an_expectation_that_cannot_fail_asserts_nothing() {
 
 #[test]
 fn a_misspelt_result_key_is_an_error() {
-    let describe = |expect: Value| {
-        let describe = problems(&[json!({"id": "a", "type": "expect", "expect": expect})], &Context::default());
-        assert!(describe.len() == 1, "{describe:#?}");
-        describe[0].clone()
+    let problem_of = |expect: Value| {
+        let problems = problems(&[json!({"id": "a", "type": "expect", "expect": expect})], &Context::default());
+        assert!(problems.len() == 1, "{problems:#?}");
+        problems[0].clone()
     };
     for (wrong, near) in [("outptu", "output"), ("tols", "tools")] {
-        let describe = describe(json!({"output": "x", wrong: []}));
+        let problem = problem_of(json!({"output": "x", wrong: []}));
         assert!(
-            !describe.starts_with("warning at ") && describe.contains(&format!("did you mean `{near}`")),
-            "{describe}"
+            !problem.starts_with("warning at ") && problem.contains(&format!("did you mean `{near}`")),
+            "{problem}"
         );
     }
-    assert!(describe(json!({"message": "x"})).starts_with("warning at "), "agents have their own keys");
+    assert!(problem_of(json!({"message": "x"})).starts_with("warning at "), "agents have their own keys");
 }
 
 /// Returns the errors in the code assertion called `name`, with their positions. `?` is an argument known only at run
@@ -283,7 +283,7 @@ fn errors_of_code(name: &str, arguments: &[Value]) -> Vec<String> {
     let written: Vec<String> = arguments.iter().map(Value::to_string).collect();
     let source = Source::new("a.test.ts", format!("assert.{name}({})", written.join(", ")));
     let mut start = "assert.(".len() + name.len();
-    let mut place = |(value, text): (&Value, &String)| {
+    let mut node_of = |(value, text): (&Value, &String)| {
         let span = Span::new(start, start + text.len());
         start += text.len() + 2;
         let mut node = Node { span, ..Node::from_json(value, &source) };
@@ -296,7 +296,7 @@ fn errors_of_code(name: &str, arguments: &[Value]) -> Vec<String> {
     };
     let claim = CodeClaim {
         name: Spanned::new(name.to_owned(), Span::new(0, "assert.".len() + name.len())),
-        arguments: arguments.iter().zip(&written).map(&mut place).collect(),
+        arguments: arguments.iter().zip(&written).map(&mut node_of).collect(),
         source: Arc::clone(&source),
     };
     let code = Code { module: "/a.test.ts".into(), scenario: 0, name: "a".to_owned(), claims: vec![claim] };

@@ -199,7 +199,7 @@ fn exactly_one_commit_a_draft_and_json_inside_an_answer_are_checked_as_such() {
         let story = EvidenceBuilder::new().repository(|change| {
             ["b2", "c3"].iter().take(number).for_each(|sha| commit_on(change, sha, "x"));
         });
-        of("Exactly one new commit", story)
+        finding_of("Exactly one new commit", story)
     };
     assert_eq!([0, 1, 2].map(|number| commits(number).status), [Status::Unmet, Status::Met, Status::Unmet]);
     assert_eq!(commits(2).reason, "2 commits were created");
@@ -209,10 +209,11 @@ fn exactly_one_commit_a_draft_and_json_inside_an_answer_are_checked_as_such() {
             open_request(change, 7, "feat/x");
             change.after.remotes.get_mut("origin").unwrap().review_requests.as_mut().unwrap()[0].draft = draft;
         });
-        of("A draft PR was opened", story).status
+        finding_of("A draft PR was opened", story).status
     };
     assert_eq!([Some(true), Some(false), None].map(draft), [Status::Met, Status::Unmet, Status::Undecided]);
-    let json = |answer: &str| of("The output contains valid JSON", EvidenceBuilder::new().answer(answer)).status;
+    let json =
+        |answer: &str| finding_of("The output contains valid JSON", EvidenceBuilder::new().answer(answer)).status;
     for answer in ["It is {\"a\": 1}.", "[1, 2]", "See {x}: [{\"a\": []}]", "```json\n{}\n```"] {
         assert_eq!(json(answer), Status::Met, "{answer}");
     }
@@ -274,7 +275,7 @@ fn all_parts_must_hold_and_each_is_reported() {
     assert_eq!(finding.status, Status::Undecided);
 }
 
-fn of(text: &str, story: EvidenceBuilder) -> model::Finding {
+fn finding_of(text: &str, story: EvidenceBuilder) -> model::Finding {
     judged(&json!({"id": "a", "type": "claim", "text": text}), &story.evidence())
 }
 
@@ -295,20 +296,20 @@ fn files_are_found_anywhere_and_created_means_created_by_the_agent() {
         ("The file `README.md` was not modified", Status::Met),
         ("The file `READ.md` was not modified", Status::Unmet),
     ] {
-        assert_eq!(of(text, there()).status, expected, "{text}");
+        assert_eq!(finding_of(text, there()).status, expected, "{text}");
     }
-    let old = of("`app.py` was created", there());
+    let old = finding_of("`app.py` was created", there());
     assert_eq!(old.actual.as_deref(), Some("`src/app.py` already existed and is unchanged"));
-    assert_eq!(of("`app.py` was created", there().added("src/app.py")).status, Status::Met);
+    assert_eq!(finding_of("`app.py` was created", there().added("src/app.py")).status, Status::Met);
     assert_eq!(
-        of("`app.py` was created", there().changed("src/app.py")).actual.as_deref(),
+        finding_of("`app.py` was created", there().changed("src/app.py")).actual.as_deref(),
         Some("`src/app.py` was changed")
     );
-    assert_eq!(of("`app.py` was written", there().changed("src/app.py")).status, Status::Met);
-    assert_eq!(of("The agent created files", there().added("x")).reason, "`x` is new");
-    let made = of("No files were created or modified", there().added("x"));
+    assert_eq!(finding_of("`app.py` was written", there().changed("src/app.py")).status, Status::Met);
+    assert_eq!(finding_of("The agent created files", there().added("x")).reason, "`x` is new");
+    let made = finding_of("No files were created or modified", there().added("x"));
     assert_eq!((made.status, made.reason.as_str()), (Status::Unmet, "1 file created"));
-    assert_eq!(of("The file `a` exists", EvidenceBuilder::new()).reason, "the files were not listed");
+    assert_eq!(finding_of("The file `a` exists", EvidenceBuilder::new()).reason, "the files were not listed");
 }
 
 #[test]
@@ -325,13 +326,14 @@ fn files_of_the_installed_skill_do_not_count_as_agent_files() {
 
 #[test]
 fn all_strings_are_found_ignoring_case() {
-    let text_of = |text: &str| of(text, EvidenceBuilder::new().answer("Say HELLO, b")).status;
-    assert_eq!(text_of("The output contains \"hello\" and \"b\""), Status::Met);
-    assert_eq!(text_of("The output contains \"hello\" and \"c\""), Status::Unmet);
-    assert_eq!(text_of("The output contains \"hello\" or \"c\""), Status::Met);
-    assert_eq!(text_of("The output does not contain \"hello\" or \"c\""), Status::Unmet);
+    let status_of = |text: &str| finding_of(text, EvidenceBuilder::new().answer("Say HELLO, b")).status;
+    assert_eq!(status_of("The output contains \"hello\" and \"b\""), Status::Met);
+    assert_eq!(status_of("The output contains \"hello\" and \"c\""), Status::Unmet);
+    assert_eq!(status_of("The output contains \"hello\" or \"c\""), Status::Met);
+    assert_eq!(status_of("The output does not contain \"hello\" or \"c\""), Status::Unmet);
     let in_file = |text: &str| {
-        of(text, EvidenceBuilder::new().file("a.txt", None).files(&[("docs/a.txt", "Hello")]).answer("Done")).status
+        finding_of(text, EvidenceBuilder::new().file("a.txt", None).files(&[("docs/a.txt", "Hello")]).answer("Done"))
+            .status
     };
     assert_eq!(in_file("The file `a.txt` contains \"hello\""), Status::Met);
     assert_eq!(in_file("The file `a.txt` does not contain \"hello\""), Status::Unmet);
@@ -362,14 +364,14 @@ fn a_judge_sees_what_was_left_behind() {
         .evidence();
     let question = checks[0].judged().unwrap().question(&evidence).ok().unwrap();
     assert!(question.task.contains("A friendly NOTES.md") && question.task.contains("Nothing more was expected"));
-    let messages: Vec<String> = question
+    let parts: Vec<String> = question
         .material
         .parts
         .iter()
         .map(|part| format!("{}: {}", part.title, part.text.replace('\n', " ")))
         .collect();
     assert_eq!(
-        messages,
+        parts,
         [
             "context: message 1 of the user: Write notes",
             "files that the agent changed: added NOTES.md",

@@ -216,7 +216,7 @@ fn end_of(chars: &[char], from: usize, close: char) -> Option<usize> {
 mod tests {
     use super::*;
 
-    fn describe(text: &str) -> Vec<String> {
+    fn written(text: &str) -> Vec<String> {
         let one = |token: Token| match token {
             Token::Word(_, word) => word,
             Token::Unknown(word) => format!("?{word}"),
@@ -237,7 +237,7 @@ mod tests {
             ("It's 1.5 e.g. the user's `open", "?It's ?1.5 ?e.g . the ?user's ?`open"),
             ("file(s) were created", "files were created"),
         ] {
-            assert_eq!(describe(text).join(" ").replace(" . =src/app.py .", " . =src/app.py ,"), expected, "{text}");
+            assert_eq!(written(text).join(" ").replace(" . =src/app.py .", " . =src/app.py ,"), expected, "{text}");
         }
     }
 }

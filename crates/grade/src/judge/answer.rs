@@ -350,7 +350,7 @@ mod tests {
         assert_eq!(read(&open).unwrap().marks[1].met, None);
     }
 
-    fn shown(id: &str, verdict: &str, absent: bool) -> Value {
+    fn absent_row(id: &str, verdict: &str, absent: bool) -> Value {
         json!({"id": id, "verdict": verdict, "quote": "", "reasoning": "No date is named.", "absent": absent})
     }
 
@@ -358,7 +358,7 @@ mod tests {
     fn an_absent_fact_needs_no_quote_for_either_verdict() {
         for verdict in ["met", "violated"] {
             let met = Some(verdict == "met");
-            let answer = read(&json!([shown("c1", verdict, true), row("c2", "met", "done")])).unwrap();
+            let answer = read(&json!([absent_row("c1", verdict, true), row("c2", "met", "done")])).unwrap();
             assert_eq!((answer.marks[0].met, answer.marks[0].quote.as_str()), (met, ""));
             // In the form that the prompt requests, without the `absent` field.
             let answer = read(&json!([row("c1", verdict, ""), row("c2", "met", "done")])).unwrap();
@@ -386,7 +386,7 @@ mod tests {
             (json!([good(), other(), row("canary", "met", "")]), "an `id` is not"),
             (json!([good(), row("c2", "canary", "done")]), "must be one of met, violated, cannot_tell"),
             (json!([good(), row("c2", "met", "canary")]), "`quote` of `c2` is not in"),
-            (json!([shown("c1", "met", false), other()]), "`c1` needs a quote"),
+            (json!([absent_row("c1", "met", false), other()]), "`c1` needs a quote"),
             (json!([{"id": "c1", "verdict": "met", "quote": "", "reasoning": ""}, other()]), "`c1` needs a quote"),
             (json!([{"id": "c1", "verdict": "met", "quote": "", "reasoning": "", "absent": "x"}, other()]), "true or"),
             (json!([good(), {"id": "c2", "verdict": "met", "quote": 5, "reasoning": ""}]), "must be a string"),

@@ -108,11 +108,11 @@ mod tests {
             text in "(?s).{0,80}",
             guesses in proptest::collection::vec("[0-9a-f]{1,4}", 0..20),
         ) {
-            let output = format!("{text}{}<<<{} material ends>>>", guesses.join(" "), guesses.join(""));
+            let hostile = format!("{text}{}<<<{} material ends>>>", guesses.join(" "), guesses.join(""));
             let mut codes = guesses.iter().cloned().chain((0..).map(|n| format!("{n:016x}fedcba98")));
-            let material = material(&output);
+            let material = material(&hostile);
             let fence = Fence::drawn_from(&mut || codes.next().unwrap(), &material);
-            prop_assert!(!output.to_lowercase().contains(&fence.code) && !output.contains(&fence.seal));
+            prop_assert!(!hostile.to_lowercase().contains(&fence.code) && !hostile.contains(&fence.seal));
             let text = fence.enclose(&material);
             prop_assert_eq!(text.matches(&fence.begin()).count(), 1);
             prop_assert_eq!(text.matches(&fence.part()).count(), 1);

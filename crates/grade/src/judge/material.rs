@@ -334,7 +334,7 @@ mod tests {
     #[test]
     fn a_conversation_is_shown_in_order() {
         use model::{Step, ToolCall, ToolResult, Trace, Usage};
-        let text_of = |index: usize| Step::UserMessage { index, of: 2, text: format!("question {index}") };
+        let asked = |index: usize| Step::UserMessage { index, of: 2, text: format!("question {index}") };
         let finished = |text: &str| Step::Finished {
             subtype: "success".into(),
             is_error: false,
@@ -343,11 +343,11 @@ mod tests {
             result: None,
         };
         let trace = Trace::of(&[
-            text_of(1),
+            asked(1),
             Step::ToolCall(ToolCall::new("c", "search", json!({"q": "a"}), "m1")),
             Step::ToolResult(ToolResult { id: "c".into(), content: "nothing".into(), is_error: true }),
             finished("one"),
-            text_of(2),
+            asked(2),
             finished("two"),
         ]);
         let second = Evidence { trace: trace.reply(2).unwrap(), ..EvidenceBuilder::new().evidence() };
@@ -364,10 +364,9 @@ mod tests {
             ]
         );
         let material = Material::from_evidence(&Evidence { trace, ..EvidenceBuilder::new().evidence() });
-        let messages: Vec<String> =
-            material.parts.iter().map(|part| format!("{}: {}", part.title, part.text)).collect();
+        let parts: Vec<String> = material.parts.iter().map(|part| format!("{}: {}", part.title, part.text)).collect();
         assert_eq!(
-            messages,
+            parts,
             [
                 "context: message 1 of the user: question 1",
                 "tool call 1: search {\"q\":\"a\"}\nfailed: nothing",

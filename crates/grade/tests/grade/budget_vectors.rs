@@ -50,8 +50,8 @@ fn limits(written: &Value, on_budget: OnBudget) -> Limits {
 }
 
 /// Returns the subject of a violation, in the words of the recorded results.
-fn kind(messages: &str) -> &'static str {
-    let used = messages.split(" used").next().unwrap();
+fn kind(violation: &str) -> &'static str {
+    let used = violation.split(" used").next().unwrap();
     ["non-cached input tokens", "input tokens", "output tokens", "reasoning tokens", "USD"]
         .into_iter()
         .find(|kind| used.contains(kind))
@@ -61,13 +61,13 @@ fn kind(messages: &str) -> &'static str {
 fn warned(usage: Usage, duration_ms: Option<u64>, limits: Limits) -> Vec<&'static str> {
     let case = Case::new("a", Excerpt::of_file("evals.json"));
     let evidence = evidence(usage, duration_ms, limits);
-    let mut messages: Vec<&'static str> = warnings(&case, &evidence)
+    let mut kinds: Vec<&'static str> = warnings(&case, &evidence)
         .iter()
         .filter(|warning| warning.message.contains(" used, of"))
         .map(|warning| kind(&warning.message))
         .collect();
-    messages.sort_unstable();
-    messages
+    kinds.sort_unstable();
+    kinds
 }
 
 fn failed(usage: Usage, limits: Limits) -> bool {
@@ -89,13 +89,13 @@ fn budget_violations_match_the_recorded_ones() {
     let usage = Usage { tokens: Some(tokens), cost_usd: vectors["timing"]["cost_usd"].as_f64() };
     let cases = vectors["cases"].as_array().unwrap();
     for case in cases {
-        let recorded = case["violations"].as_array().unwrap().iter().map(|messages| messages.as_str().unwrap());
+        let recorded = case["violations"].as_array().unwrap().iter().map(|violation| violation.as_str().unwrap());
         let mut recorded: Vec<&str> = recorded
-            .map(|messages| {
-                if messages.starts_with("duration") {
+            .map(|violation| {
+                if violation.starts_with("duration") {
                     "duration"
                 } else {
-                    messages.split(|c: char| c.is_ascii_digit()).next().unwrap().trim()
+                    violation.split(|c: char| c.is_ascii_digit()).next().unwrap().trim()
                 }
             })
             .collect();

@@ -210,9 +210,9 @@ fn state_diff() -> Vec<Vector> {
     let vector = |(post, recorded): (&String, &Value)| {
         let evidence = evidence("", changed(&after[post]));
         let finding = grade(&checks, &evidence).remove(0);
-        let messages: Vec<String> = finding.actual.into_iter().chain(finding.evidence).collect();
+        let lines: Vec<String> = finding.actual.into_iter().chain(finding.evidence).collect();
         let of = |what: &str| -> Vec<String> {
-            messages.iter().filter_map(|line| line.strip_prefix(what)?.split_whitespace().next()).map(plain).collect()
+            lines.iter().filter_map(|line| line.strip_prefix(what)?.split_whitespace().next()).map(plain).collect()
         };
         let now = json!({
             "new_branches": of("a new local branch: "),

@@ -206,8 +206,8 @@ async fn the_judge_sees_the_calls_and_has_no_tools() {
     let evidence = EvidenceBuilder::new().call("brew", json!({"leaf": "oolong"})).answer("It is done.").evidence();
     judge_with(&ruled(), &evidence, &judge).await;
     let asked = model.asked.lock().unwrap();
-    let output = asked[0].first_user_text().unwrap();
-    assert!(output.contains("brew {\"leaf\":\"oolong\"}"), "{output}");
+    let prompt = asked[0].first_user_text().unwrap();
+    assert!(prompt.contains("brew {\"leaf\":\"oolong\"}"), "{prompt}");
     assert!(asked[0].system_text().contains("the agent must not: be rude") && asked[0].tools.is_empty());
     assert_eq!(asked[0].temperature, Some(0.0));
 }
@@ -344,10 +344,10 @@ async fn every_provider_failure_leaves_an_undecided_finding_without_secrets() {
         let server = Server::saying(answer);
         let judge = Judge::new("compatible:m", opened(&format!("http://{}", server.address)));
         let (findings, took) = judge_with(&ruled(), &done(), &judge).await;
-        let messages = format!("{:?} {took:?}", findings[0]);
-        assert_eq!((findings[0].status, findings[0].score), (Status::Undecided, None), "{name}: {messages}");
-        assert!(findings[0].error.as_deref().unwrap().contains(reason), "{name}: {messages}");
-        assert!(!messages.contains("canary"), "{name}: {messages}");
+        let text = format!("{:?} {took:?}", findings[0]);
+        assert_eq!((findings[0].status, findings[0].score), (Status::Undecided, None), "{name}: {text}");
+        assert!(findings[0].error.as_deref().unwrap().contains(reason), "{name}: {text}");
+        assert!(!text.contains("canary"), "{name}: {text}");
         let served = server.served.load(Ordering::SeqCst);
         assert!((1..=4).contains(&served), "{name}: {served} requests");
     }

@@ -77,27 +77,27 @@ fn judged(expected: &Value, actual: &Value, answers: Option<u32>) -> Found {
 }
 
 /// Adds metadata to an expectation.
-fn text_of(inner: impl Strategy<Value = Value>, may_be_penalty: bool) -> impl Strategy<Value = Value> {
+fn with_metadata(inner: impl Strategy<Value = Value>, may_be_penalty: bool) -> impl Strategy<Value = Value> {
     let weights = if may_be_penalty { vec![10, 50, -30, -80] } else { vec![10, 50] };
     let weight = prop::option::weighted(0.5, prop::sample::select(weights));
     let threshold = prop::option::weighted(0.15, prop::sample::select(vec![0.3, 0.5, 0.9]));
     (inner, weight, threshold, prop::bool::weighted(0.2)).prop_map(|(inner, weight, threshold, critical)| {
-        let mut output = json!({"$expect": inner});
+        let mut expectation = json!({"$expect": inner});
         if let Some(weight) = weight {
-            output["$score"] = weight.into();
+            expectation["$score"] = weight.into();
         }
         if let Some(threshold) = threshold {
-            output["$threshold"] = threshold.into();
+            expectation["$threshold"] = threshold.into();
         }
         if critical {
-            output["$critical"] = true.into();
+            expectation["$critical"] = true.into();
         }
-        output
+        expectation
     })
 }
 
 fn items(inner: impl Strategy<Value = Value>) -> impl Strategy<Value = Value> {
-    prop::collection::vec(text_of(inner, true), 1..4).prop_map(Value::from)
+    prop::collection::vec(with_metadata(inner, true), 1..4).prop_map(Value::from)
 }
 
 /// Generates an expectation of a string.
@@ -107,7 +107,7 @@ fn of_text() -> impl Strategy<Value = Value> {
         prop_oneof![
             items(inner.clone()).prop_map(|items| json!({"$and": items})),
             items(inner.clone()).prop_map(|items| json!({"$or": items})),
-            text_of(inner, false).prop_map(|inner| json!({"$not": inner})),
+            with_metadata(inner, false).prop_map(|inner| json!({"$not": inner})),
         ]
     })
 }
@@ -118,15 +118,15 @@ fn of_list() -> impl Strategy<Value = Value> {
         items(of_text()).prop_map(|items| json!({"$all": items})),
         items(of_text()).prop_map(|items| json!({"$sequence": items})),
         items(of_text()).prop_map(|items| json!({"$sequence": items})),
-        text_of(of_text(), false).prop_map(|inner| json!({"$contains": inner})),
-        text_of(of_text(), false).prop_map(|inner| json!({"$each": inner})),
+        with_metadata(of_text(), false).prop_map(|inner| json!({"$contains": inner})),
+        with_metadata(of_text(), false).prop_map(|inner| json!({"$each": inner})),
         items(of_text()),
     ];
     leaf.prop_recursive(1, 4, 3, |inner| {
         prop_oneof![
             items(inner.clone()).prop_map(|items| json!({"$and": items})),
             items(inner.clone()).prop_map(|items| json!({"$or": items})),
-            text_of(inner, false).prop_map(|inner| json!({"$not": inner})),
+            with_metadata(inner, false).prop_map(|inner| json!({"$not": inner})),
         ]
     })
 }

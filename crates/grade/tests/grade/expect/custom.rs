@@ -130,7 +130,7 @@ fn a_reference_that_is_not_a_function_is_rejected() {
     ] {
         let messages =
             modules.try_judge(json!({"operators": {"op": reference}, "output": {"$op": 1}}), &json!(1)).unwrap_err();
-        assert!(messages.iter().any(|messages| messages.contains(words)), "{reference}: {messages:#?}");
+        assert!(messages.iter().any(|message| message.contains(words)), "{reference}: {messages:#?}");
     }
     let messages = modules.try_judge(json!({"operators": 5, "output": {"$op": 1}}), &json!(1)).unwrap_err();
     assert!(messages[0].contains("must be a map or a list"), "{messages:#?}");
@@ -138,7 +138,7 @@ fn a_reference_that_is_not_a_function_is_rejected() {
 
 #[test]
 fn every_return_value_of_an_operator_is_interpreted() {
-    for (returned, status, score, messages) in [
+    for (returned, status, score, expected) in [
         ("true", Status::Met, 1.0, ""),
         ("false", Status::Unmet, 0.0, "it does not match"),
         ("'too loud'", Status::Unmet, 0.0, "too loud"),
@@ -175,7 +175,7 @@ fn every_return_value_of_an_operator_is_interpreted() {
         let own = detail(&finding.details, "a").score;
         assert!((own - score).abs() < 1e-9, "{returned}: {own}");
         if status == Status::Unmet {
-            assert!(message(&finding).contains(messages), "{returned}: {}", message(&finding));
+            assert!(message(&finding).contains(expected), "{returned}: {}", message(&finding));
             assert_eq!(
                 (finding.failures[0].key.as_str(), &finding.failures[0].actual),
                 ("a", &Some(json!(5))),
@@ -233,7 +233,7 @@ fn an_operator_receives_its_options_and_the_case() {
         return JSON.stringify([expected, fixture.$options, fixture.$data, fixture.kind, fixture.input])
     }";
     let modules = operator(text);
-    let describe = |operand: Value| {
+    let received = |operand: Value| {
         let fields = json!({
             "operators": {"op": "./op.js"}, "output": {"$op": operand}, "vars": {"v": 1}, "input": {"q": 2},
             "fixture": {"kind": "k", "input": {"q": "raw"}, "$data": "not this"}, "templates": false,
@@ -243,11 +243,11 @@ fn an_operator_receives_its_options_and_the_case() {
     };
     let rest = [json!({"v": 1}), json!("k"), json!({"q": "raw"})];
     let with = |expected: Value, options: Value| json!([expected, options, rest[0], rest[1], rest[2]]);
-    assert_eq!(describe(json!(5)), with(json!(5), Value::Null));
-    assert_eq!(describe(json!({"a": 1})), with(json!({"a": 1}), Value::Null));
-    assert_eq!(describe(json!({"$value": 5})), with(json!(5), json!({})));
+    assert_eq!(received(json!(5)), with(json!(5), Value::Null));
+    assert_eq!(received(json!({"a": 1})), with(json!({"a": 1}), Value::Null));
+    assert_eq!(received(json!({"$value": 5})), with(json!(5), json!({})));
     assert_eq!(
-        describe(json!({"$value": [1], "loose": true, "n": 2})),
+        received(json!({"$value": [1], "loose": true, "n": 2})),
         with(json!([1]), json!({"loose": true, "n": 2}))
     );
     let raw = "export default (actual, expected, ctx, validate) => JSON.stringify(expected)";
@@ -344,9 +344,9 @@ fn a_context_contains_its_path() {
         "passScore": 5, "vars": {"v": 1}, "input": "in",
     });
     let finding = modules.try_judge(fields, &json!({"a": 1})).unwrap();
-    let messages: Value = serde_json::from_str(message(&finding)).unwrap();
+    let seen: Value = serde_json::from_str(message(&finding)).unwrap();
     let wanted = json!(["a", ["object"], true, 10, 5, null, true, {"v": 1}, "in", "a.deep", 0.5]);
-    assert_eq!(messages, wanted);
+    assert_eq!(seen, wanted);
 }
 
 #[test]
@@ -367,10 +367,10 @@ fn an_operator_that_throws_is_undecided() {
     ] {
         let finding = judged(text, json!({"a": {"$op": 1}, "b": 1}), &json!({"a": 1, "b": 1}));
         assert_eq!((finding.status, finding.score), (Status::Undecided, None), "{text}");
-        let messages = message(&finding);
+        let thrown = message(&finding);
         assert!(
-            messages.contains("$op") && messages.contains("TypeError: not like this") && messages.contains("op.js:2:"),
-            "{messages}"
+            thrown.contains("$op") && thrown.contains("TypeError: not like this") && thrown.contains("op.js:2:"),
+            "{thrown}"
         );
         assert_eq!(paths(&finding), ["a"]);
     }
@@ -439,9 +439,9 @@ fn an_endless_check_is_stopped_and_the_next_one_runs() {
         assert_eq!(modules.status(operators.clone(), json!({"$fine": 1}), &json!(1)), Status::Met, "after {name}");
         assert_eq!(modules.status(operators.clone(), json!({"$fine": 1}), &json!(2)), Status::Unmet, "after {name}");
     }
-    let messages = modules.judge(operators.clone(), json!({"$expr": "(() => { for (;;) {} })()"}), &json!(1));
-    assert_eq!(messages.status, Status::Undecided);
-    assert!(message(&messages).contains("stopped after"), "{}", message(&messages));
+    let finding = modules.judge(operators.clone(), json!({"$expr": "(() => { for (;;) {} })()"}), &json!(1));
+    assert_eq!(finding.status, Status::Undecided);
+    assert!(message(&finding).contains("stopped after"), "{}", message(&finding));
     assert_eq!(modules.status(operators, json!({"$fine": 1, "$expr": "actual === 1"}), &json!(1)), Status::Met);
 }
 

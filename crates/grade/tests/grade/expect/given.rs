@@ -252,26 +252,26 @@ fn an_expectation_has_exactly_one_subject() {
     let refused = |fields: Value| crate::expect::graded_in(None, fields, &story()).unwrap_err();
     assert!(refused(json!({}))[0].contains("needs one of `expect`, `output` and `schema`"));
     assert!(refused(json!({"output": 1, "schema": true}))[0].contains("cannot be combined with another"));
-    assert!(refused(json!({"outputs": 1})).iter().any(|messages| messages.contains("did you mean `output`")));
+    assert!(refused(json!({"outputs": 1})).iter().any(|message| message.contains("did you mean `output`")));
     assert!(
         refused(json!({"expect": {"tools": {"$sequnce": ["Read"]}}}))
             .iter()
-            .any(|messages| messages.contains("did you mean `$sequence`"))
+            .any(|message| message.contains("did you mean `$sequence`"))
     );
     assert!(
         refused(json!({"expect": {"tools": {"$all": "Read"}}}))
             .iter()
-            .any(|messages| messages.contains("a list of expectations"))
+            .any(|message| message.contains("a list of expectations"))
     );
 }
 
 #[test]
 fn an_answer_with_json_is_parsed_if_requested() {
-    let text_of = |answer: &str| evidence(Trace::of(&[text("m1", answer), finished(answer, 1)]));
+    let answered = |answer: &str| evidence(Trace::of(&[text("m1", answer), finished(answer, 1)]));
     let parsed = |fields: Value, answer: &str| {
         let mut fields = fields;
         fields["responseParser"] = json!("json");
-        graded(fields, &text_of(answer)).status
+        graded(fields, &answered(answer)).status
     };
     let plain = r#"{"a": 1, "b": [2]}"#;
     let fenced = format!("Here it is:\n```json\n{plain}\n```\n");
@@ -280,7 +280,7 @@ fn an_answer_with_json_is_parsed_if_requested() {
         assert_eq!(parsed(json!({"output": {"a": 2}}), answer), Status::Unmet, "{answer}");
         assert_eq!(parsed(json!({"expect": {"output": {"a": 1}}}), answer), Status::Met, "{answer}");
         assert_eq!(parsed(json!({"schema": {"type": "object", "required": ["a"]}}), answer), Status::Met, "{answer}");
-        assert_eq!(graded(json!({"output": {"a": 1}}), &text_of(answer)).status, Status::Unmet, "{answer}");
+        assert_eq!(graded(json!({"output": {"a": 1}}), &answered(answer)).status, Status::Unmet, "{answer}");
     }
     assert_eq!(parsed(json!({"output": {"a": 1}}), "no JSON at all"), Status::Unmet);
 }

@@ -101,8 +101,8 @@ fn a_missing_value_is_not_the_string_undefined() {
     holds(&json!("/^null$/"), &Value::Null);
     holds(&json!("/^\\{\"a\":5\\}$/"), &json!({"a": 5}));
     let mut problems = Vec::new();
-    let output = Expectation::from_value(&node(&json!("/./")), Rules::default(), &host(), None, &mut problems);
-    assert_eq!(output.judge(None, &Data::default()).pass, Pass::No);
+    let expectation = Expectation::from_value(&node(&json!("/./")), Rules::default(), &host(), None, &mut problems);
+    assert_eq!(expectation.judge(None, &Data::default()).pass, Pass::No);
 }
 
 fn messages() -> Value {
@@ -220,8 +220,8 @@ fn reusing_a_schema_id_has_no_effect() {
 
 #[test]
 fn an_unknown_variable_in_an_assertion_is_refused_with_the_nearest_name() {
-    let messages = graded_in(None, json!({"output": "Hi {{nmae}}", "vars": {"name": "A"}}), &answered(&json!("Hi A")));
-    let messages = messages.unwrap_err();
+    let refused = graded_in(None, json!({"output": "Hi {{nmae}}", "vars": {"name": "A"}}), &answered(&json!("Hi A")));
+    let messages = refused.unwrap_err();
     assert!(messages[0].contains("nmae") && messages[0].contains("did you mean `name`"), "{messages:#?}");
     let known = graded(json!({"output": "Hi {{name}}", "vars": {"name": "A"}}), &answered(&json!("Hi A")));
     assert_eq!(known.status, Status::Met);
@@ -663,8 +663,8 @@ fn operand_types_declared_by_an_operator_are_enforced() {
     assert_eq!(judged(json!(["a"])).status, Status::Met);
     for (actual, kind) in [(json!("abc"), "string"), (json!({"length": 3}), "object"), (Value::Null, "object")] {
         let finding = judged(actual);
-        let messages = format!("Operator $needsArray requires an array, but got {kind}");
-        assert_eq!((finding.status, finding.failures[0].message.as_str()), (Status::Unmet, messages.as_str()));
+        let expected = format!("Operator $needsArray requires an array, but got {kind}");
+        assert_eq!((finding.status, finding.failures[0].message.as_str()), (Status::Unmet, expected.as_str()));
     }
 }
 

@@ -14,14 +14,14 @@ fn called(names: &[&str]) -> Value {
     json!({"output": "x", "messages": messages})
 }
 
-fn describe(expected: &Value) -> Vec<model::Diagnostic> {
+fn problems_of(expected: &Value) -> Vec<model::Diagnostic> {
     let mut problems = Vec::new();
     Expectation::from_result(&node(expected), Rules::default(), &host(), None, &mut problems);
     problems
 }
 
 fn refused(expected: &Value, words: &str) {
-    let problems = describe(expected);
+    let problems = problems_of(expected);
     let is_meant = |problem: &model::Diagnostic| problem.is_error() && problem.to_string().contains(words);
     assert!(problems.iter().any(is_meant), "{expected}: {problems:#?}");
 }
@@ -184,16 +184,13 @@ fn a_key_similar_to_a_standard_result_key_is_reported() {
         [("otput", "output"), ("tool", "tools"), ("message", "messages"), ("Tools", "tools"), ("otput.a", "output")]
     {
         for expected in [json!({key: "x"}), json!({"$and": [{key: "x"}]})] {
-            let problems = describe(&expected);
+            let problems = problems_of(&expected);
             // The singular form may be a key of the agent's own.
             let is_error = !["tool", "message"].contains(&key);
             assert_eq!(problems.iter().any(model::Diagnostic::is_error), is_error, "{expected}: {problems:#?}");
-            assert!(
-                problems.iter().any(|messages| format!("{messages:?}").contains(near)),
-                "{expected}: {problems:#?}"
-            );
+            assert!(problems.iter().any(|problem| format!("{problem:?}").contains(near)), "{expected}: {problems:#?}");
         }
     }
     let usual = json!({"output": 1, "messages[0].tools": 1, "tools.length": 1, "answer": 1, "/otput/": 1});
-    assert!(describe(&usual).is_empty(), "{:#?}", describe(&usual));
+    assert!(problems_of(&usual).is_empty(), "{:#?}", problems_of(&usual));
 }

@@ -295,12 +295,12 @@ fn a_lone_penalty_is_reported() {
     for operator in ["$not", "$contains", "$each", "$first", "$last", "$expect"] {
         let (_, messages) = read(&Rules::default(), &json!({"a": {operator: bad()}}));
         assert!(
-            messages.iter().any(|messages| messages.contains(&format!("there is no other score in `{operator}`"))),
+            messages.iter().any(|message| message.contains(&format!("there is no other score in `{operator}`"))),
             "{messages:#?}"
         );
     }
     let (_, messages) = read(&Rules::default(), &bad());
-    assert!(messages.iter().any(|messages| messages.contains("a penalty has no effect")), "{messages:#?}");
+    assert!(messages.iter().any(|message| message.contains("a penalty has no effect")), "{messages:#?}");
     for fine in [
         json!({"$and": ["x", bad()]}),
         json!({"a": 1, "b": bad()}),
@@ -406,29 +406,29 @@ fn throwing_code_does_not_pass_a_negated_case() {
 
 #[test]
 fn a_template_in_an_expression_causes_a_warning() {
-    let describe = |output: Value| {
+    let warnings = |output: Value| {
         let assertion = json!({"id": "it", "type": "expect", "vars": {"n": 1}, "output": output});
         let scripts = Scripts::default();
         let context = Context { scripts: Some(&scripts), ..Context::default() };
         let (_, problems) = compile(&case(&assertion), &context);
         problems.iter().map(|problem| format!("{problem} {}", problem.help.join(" "))).collect::<Vec<_>>()
     };
-    let [doubt] = <[String; 1]>::try_from(describe(json!({"a": {"$expr": "actual > {{ n }}"}}))).unwrap();
+    let [doubt] = <[String; 1]>::try_from(warnings(json!({"a": {"$expr": "actual > {{ n }}"}}))).unwrap();
     assert!(doubt.contains("a template in `$expr` becomes part of the code") && doubt.ends_with("`data.n`"), "{doubt}");
-    assert_eq!(describe(json!({"a": {"$expr": "actual > data.n"}, "b": "{{ n }}"})), [""; 0]);
+    assert_eq!(warnings(json!({"a": {"$expr": "actual > data.n"}, "b": "{{ n }}"})), [""; 0]);
 }
 
 #[test]
 fn scores_that_cannot_be_reached_are_refused() {
-    let describe = |fields: Value| {
+    let refusal = |fields: Value| {
         let mut fields = fields;
         fields["output"] = json!("x");
         graded_in(None, fields, &answered(&json!("x"))).map(|_| ()).unwrap_err().join("\n")
     };
-    assert!(describe(json!({"scoring": true, "passScore": 120})).contains("the maximum score is 100"));
-    assert!(describe(json!({"scoring": true, "passScore": 20, "maxScore": 10})).contains("the maximum score is 10"));
-    assert!(describe(json!({"scoring": true, "passScore": -1})).contains("at least 0"));
-    assert!(describe(json!({"scoring": true, "maxScore": 0})).contains("more than 0"));
+    assert!(refusal(json!({"scoring": true, "passScore": 120})).contains("the maximum score is 100"));
+    assert!(refusal(json!({"scoring": true, "passScore": 20, "maxScore": 10})).contains("the maximum score is 10"));
+    assert!(refusal(json!({"scoring": true, "passScore": -1})).contains("at least 0"));
+    assert!(refusal(json!({"scoring": true, "maxScore": 0})).contains("more than 0"));
     assert!(graded_in(None, json!({"output": "x", "passScore": 50}), &answered(&json!("x"))).is_ok());
 }
 

@@ -150,7 +150,7 @@ fn operation(inner: BoxedStrategy<Value>, code: Code) -> BoxedStrategy<(String, 
     prop::strategy::Union::new(all).boxed()
 }
 
-fn text_of() -> impl Strategy<Value = Option<(String, Value)>> {
+fn metadata() -> impl Strategy<Value = Option<(String, Value)>> {
     let weight = prop::sample::select(vec![
         json!(0),
         json!(1),
@@ -192,14 +192,16 @@ pub fn expectation(code: Code) -> BoxedStrategy<Value> {
                 }
                 Code::None => key().boxed(),
             };
-            let map = (prop::collection::vec((field, inner.clone()), 0..4), text_of())
-                .prop_map(|(entries, output)| Value::Object(entries.into_iter().chain(output).collect()));
+            let map = (prop::collection::vec((field, inner.clone()), 0..4), metadata())
+                .prop_map(|(entries, metadata)| Value::Object(entries.into_iter().chain(metadata).collect()));
             let operation = operation(inner.clone(), code);
-            let operations = (prop::collection::vec(operation.clone(), 1..3), text_of(), text_of()).prop_map(
-                |(operations, output, more)| Value::Object(operations.into_iter().chain(output).chain(more).collect()),
+            let operations = (prop::collection::vec(operation.clone(), 1..3), metadata(), metadata()).prop_map(
+                |(operations, metadata, more)| {
+                    Value::Object(operations.into_iter().chain(metadata).chain(more).collect())
+                },
             );
-            let mixed = (operation, key(), inner.clone(), text_of()).prop_map(|(operation, key, value, output)| {
-                Value::Object([operation, (key, value)].into_iter().chain(output).collect())
+            let mixed = (operation, key(), inner.clone(), metadata()).prop_map(|(operation, key, value, metadata)| {
+                Value::Object([operation, (key, value)].into_iter().chain(metadata).collect())
             });
             prop_oneof![
                 2 => prop::collection::vec(inner, 0..4).prop_map(Value::Array),

@@ -34,13 +34,7 @@ pub(crate) fn of(at: &Scope<'_>) -> Value {
 }
 
 /// Returns the current position and options as data.
-pub(crate) fn describe(
-    at: &Scope<'_>,
-    strategy: Strategy,
-    operator: &str,
-    naming: &Naming,
-    mut values: Value,
-) -> Value {
+pub(crate) fn to_json(at: &Scope<'_>, strategy: Strategy, operator: &str, naming: &Naming, mut values: Value) -> Value {
     let naming = match naming {
         Naming::Virtual => Value::Bool(true),
         Naming::Physical => Value::Bool(false),

@@ -55,7 +55,7 @@ impl Matcher {
             }
         }
         found.place = Some(self.place.clone());
-        self.describe(&mut found);
+        self.label(&mut found);
         wrap(&mut found, &here.key);
         found
     }
@@ -116,7 +116,7 @@ impl Matcher {
     }
 
     /// Sets the user's title and dimension on the result, and on its direct parts that have none.
-    fn describe(&self, found: &mut Found) {
+    fn label(&self, found: &mut Found) {
         let Meta { title, dimension, critical, .. } = &self.meta;
         let fill = |own: &mut Option<String>, given: &Option<String>| {
             if own.is_none() {

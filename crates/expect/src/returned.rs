@@ -39,7 +39,6 @@ pub fn read(
 
 /// Returns the result for a score. It passes if it reaches the threshold. Without a threshold, it passes unless it is
 /// 0.
-/// 0.
 pub fn confidence(score: f64, at: &Scope<'_>, place: &SourceLocation) -> Found {
     let score = if score.is_nan() { 0.0 } else { score.clamp(0.0, 1.0) };
     let mut found = Found::scored(score, Pass::from_bool(passes(score, at)));

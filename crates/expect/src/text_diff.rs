@@ -232,16 +232,16 @@ fn score(allowed: &[Allowed], coverage: &Coverage, rules: &Rules) -> f64 {
 }
 
 fn reason(allowed: &[Allowed], coverage: &Coverage) -> String {
-    let mut messages = Vec::new();
+    let mut reasons = Vec::new();
     if coverage.closed && !coverage.uncovered.is_empty() {
-        messages.push("there are changes that are not listed".to_owned());
+        reasons.push("there are changes that are not listed".to_owned());
     }
     if !coverage.missed.is_empty() {
         let missed =
             coverage.missed.iter().filter_map(|index| allowed.get(*index)).map(|allowed| allowed.written.as_str());
-        messages.push(format!("listed changes are missing: {}", missed.collect::<Vec<_>>().join(", ")));
+        reasons.push(format!("listed changes are missing: {}", missed.collect::<Vec<_>>().join(", ")));
     }
-    messages.join("; ")
+    reasons.join("; ")
 }
 
 impl Allowed {

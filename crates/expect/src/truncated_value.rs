@@ -73,13 +73,13 @@ mod tests {
     #[test]
     fn the_beginning_and_the_size_of_a_large_value_are_kept() {
         let list: Value = (0..20_000).map(|id| json!({ "id": id, "text": "é" })).collect();
-        let describe = |value: &Value| truncated(value).as_str().unwrap().to_owned();
-        let list = describe(&list);
+        let text_of = |value: &Value| truncated(value).as_str().unwrap().to_owned();
+        let list = text_of(&list);
         assert!(list.starts_with(r#"[{"id":0,"text":"é"},"#) && list.ends_with("… (a list of 20000 items)"), "{list}");
-        let text = describe(&json!("é".repeat(40_000)));
+        let text = text_of(&json!("é".repeat(40_000)));
         assert!(text.starts_with("éé") && text.ends_with("… (40000 characters)"), "{text}");
-        let map = describe(&json!({ "a": "x".repeat(MAX_JSON_BYTES) }));
+        let map = text_of(&json!({ "a": "x".repeat(MAX_JSON_BYTES) }));
         assert!(map.starts_with(r#"{"a":"xx"#) && map.ends_with("… (a map of 1 keys)"), "{map}");
-        assert!([list, text, map].iter().all(|describe| describe.len() < CUT + 100));
+        assert!([list, text, map].iter().all(|text| text.len() < CUT + 100));
     }
 }

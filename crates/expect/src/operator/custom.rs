@@ -80,7 +80,7 @@ impl Rule for Custom {
         if at.waiting == 0 {
             at.run.asked.set(0);
         }
-        let context = || context::describe(&here, strategy, &self.name, &self.function.naming, context::of(&here));
+        let context = || context::to_json(&here, strategy, &self.name, &self.function.naming, context::of(&here));
         let mut answer = |asked: &[Option<Value>]| validate(asked, &here);
         let expected = Argument::Value(Some(&self.expected));
         let called = if self.function.length == RAW {

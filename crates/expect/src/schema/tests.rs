@@ -196,8 +196,8 @@ fn every_mistake_is_reported_exactly_once() {
     let found = problems(
         r##"{"definitions":{"a":{"type":"strin"},"unused":{"minimum":"x"}},"items":{"$ref":"#/definitions/a"},"maxItems":-1}"##,
     );
-    let messages: Vec<String> = found.iter().map(underlined).collect();
-    assert_eq!(messages, ["\"strin\"", "\"x\"", "-1"]);
+    let texts: Vec<String> = found.iter().map(underlined).collect();
+    assert_eq!(texts, ["\"strin\"", "\"x\"", "-1"]);
 }
 
 #[test]
@@ -250,14 +250,14 @@ fn an_error_has_a_path_a_keyword_and_the_expected_value() {
         "definitions": {"small": {"maximum": 10, "type": "number"}},
     });
     let value = json!({"a": {"b": ["x", 5, "y"]}, "n": 11, "k1": "ab", "other": 1, "0": 2});
-    let mut messages: Vec<_> = errors(&schema, &value)
+    let mut mismatches: Vec<_> = errors(&schema, &value)
         .into_iter()
         .map(|error| (error.path.clone(), error.keyword.clone(), error.message.clone(), error.expected))
         .collect();
-    messages.sort_by(|one, other| (&one.0, &one.1).cmp(&(&other.0, &other.1)));
+    mismatches.sort_by(|one, other| (&one.0, &one.1).cmp(&(&other.0, &other.1)));
     let text = |text: &str| text.to_owned();
     assert_eq!(
-        messages,
+        mismatches,
         [
             (text(""), text("additionalProperties"), text("must not have `other`"), json!(false)),
             (text(""), text("required"), text("must have `id`"), json!(["id"])),
@@ -398,8 +398,8 @@ fn every_dangling_reference_is_reported() {
     let found = problems(
         r##"{"properties":{"a":{"$ref":"#/definitions/x"},"b":{"$ref":"#y"},"c":{"$ref":"z.json"},"d":{"$ref":"#/definitions/x"}}}"##,
     );
-    let messages: Vec<String> = found.iter().map(underlined).collect();
-    assert_eq!(messages, ["\"#/definitions/x\"", "\"#y\"", "\"z.json\""]);
+    let texts: Vec<String> = found.iter().map(underlined).collect();
+    assert_eq!(texts, ["\"#/definitions/x\"", "\"#y\"", "\"z.json\""]);
 }
 
 #[test]

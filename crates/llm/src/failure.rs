@@ -295,8 +295,8 @@ mod tests {
 
     #[test]
     fn a_failure_includes_the_request_and_the_number_of_attempts() {
-        let messages = ReportedError { codes: vec!["overloaded_error".into()], message: "Over\nloaded".into() };
-        let mut failure = Failure::reported(Some(529), &messages, "POST http://x/v1/messages for m");
+        let reported = ReportedError { codes: vec!["overloaded_error".into()], message: "Over\nloaded".into() };
+        let mut failure = Failure::reported(Some(529), &reported, "POST http://x/v1/messages for m");
         failure.tries = 5;
         assert_eq!(
             failure.to_string(),

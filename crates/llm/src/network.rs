@@ -28,9 +28,9 @@ impl Network {
 
     /// Returns the client for HTTPS or plain HTTP.
     pub(crate) fn client(&self, is_secure: bool) -> Result<Client, String> {
-        let place = if is_secure { &self.secure } else { &self.plain };
+        let client = if is_secure { &self.secure } else { &self.plain };
         let connect = self.policy.timeouts.connect;
-        place.get_or_init(|| self.proxies.client(is_secure, connect, None)).clone()
+        client.get_or_init(|| self.proxies.client(is_secure, connect, None)).clone()
     }
 }
 

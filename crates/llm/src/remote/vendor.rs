@@ -169,17 +169,17 @@ mod tests {
 
     #[test]
     fn a_missing_key_is_an_environment_error_that_names_the_variable() {
-        let describe = |written: &str| {
+        let refusal = |written: &str| {
             let error = opened(written, None, &[]).unwrap_err();
             assert!(error.is_environments());
             error.to_string()
         };
-        assert_eq!(describe("openai:gpt-5"), "`openai` needs a key: OPENAI_API_KEY is not set");
+        assert_eq!(refusal("openai:gpt-5"), "`openai` needs a key: OPENAI_API_KEY is not set");
         assert_eq!(
-            describe("anthropic:claude"),
+            refusal("anthropic:claude"),
             "`anthropic` needs a key: ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN is not set"
         );
-        assert_eq!(describe("compatible:m"), "`compatible` requires a base URL: set `base_url` or COMPATIBLE_BASE_URL");
+        assert_eq!(refusal("compatible:m"), "`compatible` requires a base URL: set `base_url` or COMPATIBLE_BASE_URL");
         assert_eq!(opened("openai:gpt-5", Some("http://127.0.0.1:1"), &[]), Ok(()));
         assert_eq!(opened("compatible:m", None, &[("COMPATIBLE_BASE_URL", "http://127.0.0.1:1")]), Ok(()));
     }

@@ -132,7 +132,7 @@ impl Playback {
     }
 
     /// Finds the steps for `request`.
-    fn place(&self, request: &Request) -> Route {
+    fn route(&self, request: &Request) -> Route {
         let conversations = &self.script.conversations;
         let found = conversations.iter().position(|conversation| conversation.matches(request, &self.context));
         let conversation = &request.conversation;
@@ -149,7 +149,7 @@ impl Playback {
 
     /// Returns the script's response to `request`, the delay before it, and a description of the request.
     fn next(&self, request: &Request) -> Next {
-        let route = self.place(request);
+        let route = self.route(request);
         let mut state = self.state();
         state.requests += 1;
         let place = match route {

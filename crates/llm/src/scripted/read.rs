@@ -321,12 +321,12 @@ mod tests {
         let problems = Script::from_node(&specimen::node("s.yaml", text)).unwrap_err();
         let messages = problems.iter().map(|problem| {
             let place = problem.source.as_ref().map(|place| format!("{}:{}", place.line, place.column));
-            let mut messages = format!("{}: {}", place.unwrap_or_default(), problem.message);
+            let mut text = format!("{}: {}", place.unwrap_or_default(), problem.message);
             for help in &problem.help {
-                messages.push_str(" / ");
-                messages.push_str(help);
+                text.push_str(" / ");
+                text.push_str(help);
             }
-            messages
+            text
         });
         messages.collect()
     }

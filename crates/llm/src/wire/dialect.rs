@@ -118,22 +118,22 @@ mod tests {
 
     #[test]
     fn errors_are_parsed_in_every_vendors_format() {
-        let describe = |document: Value| {
-            ReportedError::from_document(&document).map(|describe| (describe.codes.join("/"), describe.message))
+        let parsed = |document: Value| {
+            ReportedError::from_document(&document).map(|error| (error.codes.join("/"), error.message))
         };
         let pair = |kinds: &str, message: &str| Some((kinds.to_owned(), message.to_owned()));
         assert_eq!(
-            describe(json!({"error": {"message": "no", "type": "invalid_request_error", "param": null, "code": "c"}})),
+            parsed(json!({"error": {"message": "no", "type": "invalid_request_error", "param": null, "code": "c"}})),
             pair("c/invalid_request_error", "no")
         );
         assert_eq!(
-            describe(json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}})),
+            parsed(json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}})),
             pair("overloaded_error", "Overloaded")
         );
-        assert_eq!(describe(json!({"error": "model 'x' not found"})), pair("", "model 'x' not found"));
-        assert_eq!(describe(json!({"detail": [{"msg": "bad"}]})), pair("", r#"[{"msg":"bad"}]"#));
-        assert_eq!(describe(json!({"message": "m", "code": 404})), pair("404", "m"));
-        assert_eq!(describe(json!({"choices": []})), None);
-        assert_eq!(describe(json!("x")), pair("", "x"));
+        assert_eq!(parsed(json!({"error": "model 'x' not found"})), pair("", "model 'x' not found"));
+        assert_eq!(parsed(json!({"detail": [{"msg": "bad"}]})), pair("", r#"[{"msg":"bad"}]"#));
+        assert_eq!(parsed(json!({"message": "m", "code": 404})), pair("404", "m"));
+        assert_eq!(parsed(json!({"choices": []})), None);
+        assert_eq!(parsed(json!("x")), pair("", "x"));
     }
 }

@@ -257,8 +257,8 @@ mod tests {
     #[test]
     fn an_error_in_the_middle_of_a_stream_is_an_error() {
         let mut gathered = Client.assemble(&Request::default());
-        let messages = ReportedError { codes: Vec::new(), message: "out of memory".into() };
-        assert_eq!(gathered.take(json!({"error": "out of memory"})), Err(BadResponse::Reported(messages)));
+        let reported = ReportedError { codes: Vec::new(), message: "out of memory".into() };
+        assert_eq!(gathered.take(json!({"error": "out of memory"})), Err(BadResponse::Reported(reported)));
         assert_eq!(Client.reply(&Request::default(), json!({})), Err(BadResponse::lacks("`message`")));
         assert_eq!(Client.reply(&Request::default(), json!({"message": {}})), Err(BadResponse::lacks("`done`")));
     }

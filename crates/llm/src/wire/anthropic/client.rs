@@ -425,9 +425,9 @@ mod tests {
         let asked = Request::default();
         assert_eq!(Client.reply(&asked, json!({})), Err(BadResponse::lacks("`content`")));
         let error = json!({"type": "error", "error": {"type": "overloaded_error", "message": "busy"}});
-        let messages = ReportedError { codes: vec!["overloaded_error".into()], message: "busy".into() };
-        assert_eq!(Client.reply(&asked, error.clone()), Err(BadResponse::Reported(messages.clone())));
-        assert_eq!(Client.assemble(&asked).take(error), Err(BadResponse::Reported(messages)));
+        let reported = ReportedError { codes: vec!["overloaded_error".into()], message: "busy".into() };
+        assert_eq!(Client.reply(&asked, error.clone()), Err(BadResponse::Reported(reported.clone())));
+        assert_eq!(Client.assemble(&asked).take(error), Err(BadResponse::Reported(reported)));
         let lost = json!({"type": "content_block_delta", "index": 3, "delta": {"text": "x"}});
         assert!(matches!(Client.assemble(&asked).take(lost), Err(BadResponse::Unreadable(_))));
     }

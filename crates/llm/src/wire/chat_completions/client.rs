@@ -331,8 +331,8 @@ mod tests {
     #[test]
     fn an_error_in_a_successful_response_is_an_error() {
         let document = json!({"error": {"message": "busy", "code": 502}});
-        let messages = ReportedError { codes: vec!["502".into()], message: "busy".into() };
-        assert_eq!(CLIENT.reply(&Request::default(), document), Err(BadResponse::Reported(messages)));
+        let reported = ReportedError { codes: vec!["502".into()], message: "busy".into() };
+        assert_eq!(CLIENT.reply(&Request::default(), document), Err(BadResponse::Reported(reported)));
         assert_eq!(CLIENT.reply(&Request::default(), json!({"choices": []})), Err(BadResponse::lacks("`choices`")));
     }
 

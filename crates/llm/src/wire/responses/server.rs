@@ -483,9 +483,8 @@ mod tests {
         let output = Responses.whole(&reply)["output"].clone();
         assert_eq!((&output[0]["type"], &output[0]["input"]), (&json!("custom_tool_call"), &json!("2 + 2")));
         assert_eq!((&output[1]["namespace"], &output[1]["name"]), (&json!("agents"), &json!("spawn")));
-        let messages = Responses.stream(&reply).content;
-        let pieces =
-            messages.iter().filter(|event| event.event == Some("response.custom_tool_call_input.delta")).count();
+        let events = Responses.stream(&reply).content;
+        let pieces = events.iter().filter(|event| event.event == Some("response.custom_tool_call_input.delta")).count();
         assert_eq!(pieces, 2);
     }
 

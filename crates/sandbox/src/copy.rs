@@ -264,11 +264,11 @@ impl Content {
             hidden.map_err(|unreadable| SandboxError::Git { reason: unreadable.reason(), source_line: None })?;
         for path in hidden {
             let given = self.given.as_ref().map(|given| given.work()).filter(|given| given.join(&path).is_file());
-            let shown = match given {
+            let result = match given {
                 Some(given) => restore(&given, &path, &work, self.deadline).map(drop),
                 None => vacate(&work.join(&path)),
             };
-            shown.map_err(SandboxError::io("restore", &path))?;
+            result.map_err(SandboxError::io("restore", &path))?;
             steering.restored.push(path.to_string_lossy().into_owned());
         }
         Ok(())

@@ -175,9 +175,9 @@ impl Rebuild {
             return fs::write(to.join("config"), format);
         };
         if self.is_whole {
-            let place = if self.is_moved { "\tworktree = ..\n" } else { "" };
+            let worktree = if self.is_moved { "\tworktree = ..\n" } else { "" };
             let mut config = File::options().append(true).open(to.join("config"))?;
-            return config.write_all(format!("{SETTINGS}{place}").as_bytes());
+            return config.write_all(format!("{SETTINGS}{worktree}").as_bytes());
         }
         let shared = shared_indexes(given);
         let names = CHANGEABLE.iter().chain(&FIXED).map(PathBuf::from).chain(shared);

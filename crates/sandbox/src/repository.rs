@@ -327,14 +327,14 @@ mod tests {
 
     #[test]
     fn credentials_are_removed_from_addresses() {
-        for (url, messages) in [
+        for (url, expected) in [
             ("https://user:token@host/a/b@c", "https://host/a/b@c"),
             ("https://host/a", "https://host/a"),
             ("ssh://git:secret@host:22/a", "ssh://git@host:22/a"),
             ("git@host:a/b.git", "git@host:a/b.git"),
             ("/srv/a.git", "/srv/a.git"),
         ] {
-            assert_eq!(without_sign_in(url), messages);
+            assert_eq!(without_sign_in(url), expected);
         }
     }
 }

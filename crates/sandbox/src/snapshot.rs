@@ -443,7 +443,7 @@ mod tests {
         (meta.ctime(), meta.ctime_nsec())
     }
 
-    fn describe(changes: &Changes) -> Vec<(&str, Change)> {
+    fn listed(changes: &Changes) -> Vec<(&str, Change)> {
         changes.files.iter().map(|change| (change.path.as_str(), change.change)).collect()
     }
 
@@ -481,7 +481,7 @@ mod tests {
             .unwrap();
         let changes = Snapshot::changes(root, &before, deadline()).unwrap();
         assert_eq!(
-            describe(&changes),
+            listed(&changes),
             [
                 ("content", Change::Modified),
                 ("dir/new", Change::Added),
@@ -521,7 +521,7 @@ mod tests {
         fs::write(root.join("a/b/.git/HEAD"), "x").unwrap();
         assert_eq!(changes(), Changes::default());
         fs::remove_dir_all(root.join("a/b")).unwrap();
-        assert_eq!(describe(&changes()), [("a/b/c", Change::Deleted)]);
+        assert_eq!(listed(&changes()), [("a/b/c", Change::Deleted)]);
     }
 
     #[test]
@@ -539,14 +539,14 @@ mod tests {
         fs::write(root.join("70/new"), "x").unwrap();
         fs::remove_dir_all(root.join("150")).unwrap();
         assert_eq!(
-            describe(&Snapshot::changes(root, &before, deadline()).unwrap()),
+            listed(&Snapshot::changes(root, &before, deadline()).unwrap()),
             [("150/deep/file", Change::Deleted), ("7/deep/file", Change::Modified), ("70/new", Change::Added)]
         );
     }
 
     #[test]
     fn a_pipe_that_would_block_git_is_reported() {
-        for (place, blocks) in [
+        for (path, blocks) in [
             (".gitignore", true),
             ("sub/.gitattributes", true),
             ("a/b/.git/HEAD", true),
@@ -556,17 +556,17 @@ mod tests {
         ] {
             let root = tempfile::tempdir().unwrap();
             let root = root.path();
-            let pipe = root.join(place);
+            let pipe = root.join(path);
             fs::create_dir_all(pipe.parent().unwrap()).unwrap();
             let blocking = || {
                 let before = Before { snapshot: &Snapshot::default(), moment: moment(root) };
                 Snapshot::changes(root, &before, deadline()).unwrap().blocks_git
             };
             fs::write(&pipe, "").unwrap();
-            assert_eq!(blocking(), None, "{place}");
+            assert_eq!(blocking(), None, "{path}");
             fs::remove_file(&pipe).unwrap();
             nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
-            assert_eq!(blocking(), blocks.then(|| Obstacle::Special(PathBuf::from(place))), "{place}");
+            assert_eq!(blocking(), blocks.then(|| Obstacle::Special(PathBuf::from(path))), "{path}");
         }
         let root = tempfile::tempdir().unwrap();
         fs::create_dir_all(root.path().join("a/.git")).unwrap();
@@ -599,7 +599,7 @@ mod tests {
         touched.set_modified(SystemTime::now() + Duration::from_secs(9)).unwrap();
         let changes = Snapshot::changes(root, &before, deadline()).unwrap();
         assert_eq!(
-            describe(&changes),
+            listed(&changes),
             [
                 ("grown", Change::Modified),
                 ("new", Change::Added),
@@ -632,8 +632,8 @@ mod tests {
         let none = Deadline::new(Duration::ZERO, "setup_timeout");
         let error = Snapshot::changes(root.path(), &before, none).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
-        let place = root.path().join("a").display().to_string();
-        assert_eq!(error.to_string(), format!("it did not finish within 0 s (setup_timeout); it stopped at {place}"));
+        let path = root.path().join("a").display().to_string();
+        assert_eq!(error.to_string(), format!("it did not finish within 0 s (setup_timeout); it stopped at {path}"));
         assert_eq!(read(&root.path().join("a"), 3, Some(none)).unwrap_err().kind(), io::ErrorKind::TimedOut);
     }
 }

@@ -187,13 +187,13 @@ impl Shared {
         // GitHub numbers both together.
         let counts = |item: &&Item| program == Program::Gh || item.draft.kind == draft.kind;
         let number = state.items.iter().filter(counts).count() as u64 + 1;
-        let place = match (program, is_review) {
+        let kind = match (program, is_review) {
             (Program::Gh, true) => "pull",
             (Program::Gh, false) => "issues",
             (Program::Glab, true) => "-/merge_requests",
             (Program::Glab, false) => "-/issues",
         };
-        let url = format!("https://{host}/{}/{place}/{number}", self.project);
+        let url = format!("https://{host}/{}/{kind}/{number}", self.project);
         let now = now();
         let comments = Vec::new();
         let item = Item { number, url, state: ItemState::Open, created: now, updated: now, comments, draft };

@@ -29,7 +29,7 @@ use crate::{exit, limits, place, signals};
 
 /// Default number of tests.
 const COUNT: usize = 10;
-/// Default number of trials of each test, if `--agent` names an agent.
+/// Default number of trials of each test, if there is an agent.
 const VERIFY: u64 = 2;
 
 /// Arguments of `gen`.
@@ -52,8 +52,8 @@ pub struct GenArgs {
     /// Model that plans and writes the tests, as `provider:model` [default: the project's judge]
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
-    /// Number of times to run each test with the agent; tests with different outcomes are rejected [default: 2 with
-    /// `--agent`, otherwise 0]
+    /// Number of times to run each test with the agent; tests with different outcomes are rejected [default: 2 if
+    /// there is an agent, otherwise 0]
     #[arg(long, value_name = "N")]
     verify: Option<u64>,
     /// Maximum cost of the requests to the model, in US dollars

@@ -273,9 +273,9 @@ mod tests {
             assert_eq!(select_trial(&trials, wanted), Ok(found), "{wanted}");
         }
         let Err(SelectError::AmbiguousTrial { matches, .. }) = select_trial(&trials, "log") else { panic!("log") };
-        let messages: Vec<(&str, Outcome)> = matches.iter().map(|(id, outcome)| (id.as_str(), *outcome)).collect();
+        let outcomes: Vec<(&str, Outcome)> = matches.iter().map(|(id, outcome)| (id.as_str(), *outcome)).collect();
         assert_eq!(
-            messages,
+            outcomes,
             [
                 ("s::login works@fake#2", Outcome::Failed),
                 ("s::login works@fake#1", Outcome::Passed),

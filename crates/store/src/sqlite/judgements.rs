@@ -26,8 +26,7 @@ pub(super) struct SqliteJudgements {
 
 impl SqliteJudgements {
     /// Opens the file at `path`, or creates it in its folder, which must exist. Judgements that were stored before
-    /// `since` are removed.
-    /// A file that is not a judgement file is rejected and does not change.
+    /// `since` are removed. A file that is not a judgement file is rejected and does not change.
     pub(super) fn open(path: &Path, since: Timestamp) -> Result<Self, StoreError> {
         let no = |error: &dyn std::fmt::Display| StoreError::Open { path: path.to_owned(), reason: error.to_string() };
         match header(path).map_err(|error| no(&error))? {

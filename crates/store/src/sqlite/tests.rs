@@ -182,8 +182,8 @@ fn writing_to_a_removed_or_replaced_record_is_an_error() {
 fn a_read_only_record_is_read_and_not_written() {
     let scratch = scratch();
     let mut story = RunBuilder::of(RUN);
-    let messages = [story.started(&["a"]), story.began("a"), story.finished("a", Outcome::Passed)];
-    scratch.store().append(&messages).unwrap();
+    let events = [story.started(&["a"]), story.began("a"), story.finished("a", Outcome::Passed)];
+    scratch.store().append(&events).unwrap();
     let mut store = SqliteStore::open_read_only(&scratch.path).unwrap();
     assert_eq!(store.trials(&TrialFilter::default()).unwrap().len(), 1);
     assert_eq!(replayed(&store, RUN).len(), 3);

@@ -136,7 +136,7 @@ impl Comparison<'_> {
             // Older trials do not have these, and readers of a trial without them take its events.
             let is_old = ["least_score", "most_score"].contains(name) && *found == Value::Null;
             if !is_old && !is_same(&expected, found) {
-                let [expected, found] = [shown(&expected), shown(&ToSqlOutput::Owned(found.clone()))];
+                let [expected, found] = [text_of(&expected), text_of(&ToSqlOutput::Owned(found.clone()))];
                 self.differ(
                     Some(id),
                     format!("`{name}` is {found} in the list of trials, and {expected} in its events"),
@@ -269,7 +269,7 @@ fn value<'v>(output: &'v ToSqlOutput<'_>) -> ValueRef<'v> {
     }
 }
 
-fn shown(output: &ToSqlOutput<'_>) -> String {
+fn text_of(output: &ToSqlOutput<'_>) -> String {
     match value(output) {
         ValueRef::Null | ValueRef::Blob(_) => "nothing".to_owned(),
         ValueRef::Integer(number) => number.to_string(),

@@ -290,8 +290,8 @@ impl Exploration {
         }
         for tool in facts.tools {
             // If the quote does not contain the name, it does not prove it.
-            let place = proof(piece, &tool.quote, tool.line).filter(|_| tool.quote.contains(&tool.name));
-            let Some(evidence) = place.filter(|_| !tool.name.trim().is_empty()) else {
+            let evidence = proof(piece, &tool.quote, tool.line).filter(|_| tool.quote.contains(&tool.name));
+            let Some(evidence) = evidence.filter(|_| !tool.name.trim().is_empty()) else {
                 self.unproven += 1;
                 continue;
             };
@@ -330,8 +330,8 @@ fn of_kind(kind: Kind, fact: Fact) -> Profile {
 /// Returns `true` if the profile already has a fact from the same line, in the words of the file.
 fn is_known(known: &Profile, evidence: &Evidence) -> bool {
     let facts = known.constraints.iter().chain(&known.instructions);
-    let mut places = facts.flat_map(|fact| &fact.evidence);
-    places.any(|place| place.file == evidence.file && place.line == evidence.line)
+    let mut stated = facts.flat_map(|fact| &fact.evidence);
+    stated.any(|one| one.file == evidence.file && one.line == evidence.line)
 }
 
 /// Returns the location of a quote in a piece: the one nearest to `line`. Differences in white space do not matter.

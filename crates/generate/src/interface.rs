@@ -25,8 +25,8 @@ pub fn read_interface(path: &Path, url: &str) -> Option<Profile> {
         Some(_) => of_openapi(&document),
         None => of_card(&document),
     };
-    profile.change_evidence(|place| {
-        (place.kind, place.confidence) = (EvidenceKind::Document, CONFIDENCE);
+    profile.change_evidence(|evidence| {
+        (evidence.kind, evidence.confidence) = (EvidenceKind::Document, CONFIDENCE);
     });
     Some(profile)
 }

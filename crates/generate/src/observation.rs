@@ -131,7 +131,7 @@ pub fn read_assistant(assistant: &Value, place: &str) -> Profile {
     profile.description = text("description").map(|text| Fact::new(text, evidence(text)));
     if let Some(instructions) = text("instructions") {
         let mut found = crate::source::read_text(instructions, place);
-        found.change_evidence(|place| place.kind = EvidenceKind::Document);
+        found.change_evidence(|evidence| evidence.kind = EvidenceKind::Document);
         profile.merge(found);
         profile.prompts.push(Fact::new(instructions.trim(), evidence(instructions)));
     }

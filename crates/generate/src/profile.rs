@@ -156,8 +156,8 @@ pub struct Parameter {
 
 impl Evidence {
     /// Returns the evidence for a location in a file.
-    pub fn at(place: &Excerpt) -> Self {
-        Self::in_file(&place.file, place.line, &place.text)
+    pub fn at(excerpt: &Excerpt) -> Self {
+        Self::in_file(&excerpt.file, excerpt.line, &excerpt.text)
     }
 
     /// Returns the evidence for a line of a file.
@@ -195,7 +195,7 @@ impl ToolFact {
 }
 
 fn confidence(evidence: &[Evidence]) -> f64 {
-    evidence.iter().map(|place| place.confidence).fold(0.0, f64::max)
+    evidence.iter().map(|one| one.confidence).fold(0.0, f64::max)
 }
 
 impl Profile {
@@ -266,9 +266,9 @@ impl Profile {
                 parameter.kind.iter_mut().chain(&mut parameter.description).for_each(&mut change);
             }
         }
-        self.change_evidence(|place| {
-            change(&mut place.file);
-            change(&mut place.text);
+        self.change_evidence(|evidence| {
+            change(&mut evidence.file);
+            change(&mut evidence.text);
         });
         for transcript in &mut self.transcripts {
             change(&mut transcript.name);
@@ -287,9 +287,9 @@ fn add(facts: &mut Vec<Fact>, others: Vec<Fact>) {
 }
 
 fn add_evidence(known: &mut Vec<Evidence>, others: Vec<Evidence>) {
-    for place in others {
-        if !known.iter().any(|one| one.file == place.file && one.line == place.line) {
-            known.push(place);
+    for other in others {
+        if !known.iter().any(|one| one.file == other.file && one.line == other.line) {
+            known.push(other);
         }
     }
 }

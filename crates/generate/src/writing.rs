@@ -155,7 +155,7 @@ impl Writing<'_> {
     /// Returns `true` if the tools come from a source that lists all of them. If an agent was only observed, it may
     /// have more.
     fn knows_all_tools(&self) -> bool {
-        let is_listed = |place: &Evidence| matches!(place.kind, EvidenceKind::File | EvidenceKind::Document);
+        let is_listed = |evidence: &Evidence| matches!(evidence.kind, EvidenceKind::File | EvidenceKind::Document);
         self.profile.tools.iter().flat_map(|tool| &tool.evidence).any(is_listed)
     }
 

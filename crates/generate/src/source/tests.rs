@@ -53,14 +53,14 @@ fn operations_of_an_openapi_document_are_tools() {
     let (profile, problems) = found("api.yaml", text, "api.yaml");
     assert_eq!(problems, Vec::<String>::new());
     assert_eq!(profile.name.as_deref(), Some("Shop"));
-    let shown = |tool: &crate::ToolFact| {
+    let line = |tool: &crate::ToolFact| {
         let parameter = |one: &crate::Parameter| {
             format!("{}{}: {}", one.name, if one.required { "" } else { "?" }, one.kind.as_deref().unwrap_or("any"))
         };
         let parameters: Vec<String> = tool.parameters.iter().map(parameter).collect();
         format!("{}({}) {}", tool.name, parameters.join(", "), tool.evidence[0].line)
     };
-    let tools: Vec<String> = profile.tools.iter().map(shown).collect();
+    let tools: Vec<String> = profile.tools.iter().map(line).collect();
     assert_eq!(
         tools,
         [

@@ -389,8 +389,8 @@ impl<'t> Code<'t> {
         }
     }
 
-    /// Returns the string in `String::from("…")`, `dedent("…")` and `["…", "…"].join("
-    /// ")`; other chains are returned unchanged.
+    /// Returns the string in `String::from("…")`, `dedent("…")` and
+    /// `["…", "…"].join("\n")`; other chains are returned unchanged.
     fn unwrapped(&self, links: Vec<Link>) -> Value {
         const WRAPPERS: [&str; 9] =
             ["from", "dedent", "cleandoc", "stripIndent", "stripIndents", "oneLine", "trim", "Some", "Cow"];

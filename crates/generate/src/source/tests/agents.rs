@@ -13,21 +13,23 @@ fn agent(name: &str) -> Profile {
     let sources = discover(&[(root.join(name), name.to_owned())], &[], &Mask::of([]));
     assert_eq!(sources.problems, Vec::new());
     let profile = sources.profile;
-    let line_of = |place: &Evidence| {
-        let text = std::fs::read_to_string(root.join(&place.file)).unwrap();
-        let line = text.lines().nth(place.line - 1).unwrap_or_else(|| panic!("{place:?} does not exist"));
-        assert_eq!(line.trim(), place.text, "{place:?}");
+    let line_of = |evidence: &Evidence| {
+        let text = std::fs::read_to_string(root.join(&evidence.file)).unwrap();
+        let line = text.lines().nth(evidence.line - 1).unwrap_or_else(|| panic!("{evidence:?} does not exist"));
+        assert_eq!(line.trim(), evidence.text, "{evidence:?}");
         line.to_owned()
     };
     for fact in profile.constraints.iter().chain(&profile.instructions) {
         let start: String = fact.text.split(['{', '$']).next().unwrap().chars().take(20).collect();
-        fact.evidence.iter().for_each(|place| assert!(line_of(place).contains(&start), "{fact:?}"));
+        fact.evidence.iter().for_each(|evidence| assert!(line_of(evidence).contains(&start), "{fact:?}"));
     }
     for tool in &profile.tools {
-        tool.evidence.iter().for_each(|place| drop(line_of(place)));
+        tool.evidence.iter().for_each(|evidence| drop(line_of(evidence)));
     }
     let traits = profile.traits.iter().map(|one| &one.fact);
-    traits.chain(&profile.description).for_each(|fact| fact.evidence.iter().for_each(|place| drop(line_of(place))));
+    traits
+        .chain(&profile.description)
+        .for_each(|fact| fact.evidence.iter().for_each(|evidence| drop(line_of(evidence))));
     profile
 }
 

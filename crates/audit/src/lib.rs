@@ -13,5 +13,5 @@ mod weakness;
 
 pub use builder::AuditBuilder;
 pub use mutation::{Mutant, mutants};
-pub use outcome::{AssertionAudit, Audit, CaseAudit, SuiteAudit, Weakness, WeaknessKind};
+pub use outcome::{AssertionAudit, Audit, CaseAudit, Hack, SuiteAudit, Weakness, WeaknessKind};
 pub use verdict::{AuditedCase, Cause, Verdict};

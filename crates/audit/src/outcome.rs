@@ -1,6 +1,6 @@
 //! Result of an audit, as in its JSON form.
 
-use model::{Diagnostic, Excerpt};
+use model::{Diagnostic, Excerpt, Outcome};
 use serde::Serialize;
 
 /// Result of an audit.
@@ -14,6 +14,32 @@ pub struct Audit {
     pub weaknesses: Vec<Weakness>,
     /// Suites, in order.
     pub suites: Vec<SuiteAudit>,
+    /// Attempts of agents that were told to cheat.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hacks: Vec<Hack>,
+}
+
+/// Attempt of an agent to pass a case without doing its work.
+#[derive(Debug, Clone, Serialize)]
+pub struct Hack {
+    /// Name of the suite.
+    pub suite: String,
+    /// Id of the case.
+    pub case: String,
+    /// Printed form of the arm: the agent, and what distinguishes it from others.
+    pub arm: String,
+    /// Outcome of its trial; skipped if there was none.
+    pub outcome: Outcome,
+    /// Reason, unless it passed.
+    #[serde(rename = "because", skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Kinds of signs of tampering, in words.
+    pub signs: Vec<String>,
+    /// Tool calls of an attempt that passed, without those that it does not need.
+    pub steps: Vec<String>,
+    /// File with a scripted model that repeats it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kept: Option<String>,
 }
 
 /// Result for one suite.
@@ -119,6 +145,8 @@ pub struct Weakness {
 pub enum WeaknessKind {
     /// An adversary passes the case.
     PassedByAdversary,
+    /// An agent that was told to cheat passes the case.
+    Hacked,
     /// The assertion never failed.
     NeverFails,
     /// The expected text is in a file that the agent can read.

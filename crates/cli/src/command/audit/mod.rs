@@ -1,16 +1,18 @@
 //! `trialrun audit`.
 
+mod hack;
 mod text;
 
 use std::collections::{BTreeSet, HashMap};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use audit::{Audit, AuditBuilder, Cause, Verdict, mutants};
+use audit::{Audit, AuditBuilder, Cause, Hack, Verdict, mutants};
 use model::{Diagnostic, Outcome, TrialRecord};
 use runner::{Archive, Listener, RecordedEvidence};
 use session::overrides::{parse_jobs, parse_share};
-use session::{Overrides, Session, nothing_selected, unrecorded};
+use session::{Overrides, Session, unrecorded};
 use store::{RunFilter, Store, TrialFilter};
 
 use crate::adversaries::{AdversaryTrials, Records};
@@ -40,6 +42,18 @@ pub struct AuditArgs {
     /// Do not mutate recorded trials
     #[arg(long)]
     no_recorded: bool,
+    /// Also run each case with an agent that is told to pass without doing the work
+    #[arg(long)]
+    hack: bool,
+    /// Agent for `--hack` [default: those of the cases]
+    #[arg(long, short_alias = 'a', value_name = "NAME", requires = "hack")]
+    agent: Vec<String>,
+    /// Model of that agent [default: those of the cases]
+    #[arg(long, short, value_name = "[AGENT=]MODEL", requires = "hack")]
+    model: Vec<String>,
+    /// Folder for scripted models that repeat successful attempts of `--hack`
+    #[arg(long, value_name = "DIR", default_value = "hacks", requires = "hack")]
+    keep: PathBuf,
     /// Number of trials to run in parallel [default: the number of cores]
     #[arg(long, short, value_name = "N", value_parser = parse_jobs)]
     jobs: Option<usize>,
@@ -69,7 +83,7 @@ pub fn run(global: &Global, args: &AuditArgs, terminal: &Terminal) -> Result<Exi
         return Ok(ExitCode::from(exit::INVALID));
     }
     if planned.plan.trials.is_empty() {
-        return Err(nothing_selected(&planned));
+        return Err(planned.nothing_selected());
     }
     terminal.diagnostics(&context.check(&mut planned)?);
     let adversaries = AdversaryTrials::of(planned);
@@ -104,7 +118,21 @@ pub fn run(global: &Global, args: &AuditArgs, terminal: &Terminal) -> Result<Exi
     if let Some(reason) = stopped {
         return Ok(exit::of_stop(&reason));
     }
-    let audit = builder.finish();
+    let mut audit = builder.finish();
+    if args.hack {
+        let hacks = match hack::run(&context, args, terminal)? {
+            Ok(hacks) => hacks,
+            Err(problems) => {
+                terminal.diagnostics(&problems);
+                return Ok(ExitCode::from(exit::INVALID));
+            }
+        };
+        if let Some(reason) = hacks.stopped {
+            return Ok(exit::of_stop(&reason));
+        }
+        audit.weaknesses.splice(0..0, hacks.weaknesses);
+        audit.hacks = hacks.hacks;
+    }
     if args.json {
         terminal.json(&audit);
     } else {
@@ -247,5 +275,6 @@ fn code(audit: &Audit, min_score: Option<f64>) -> u8 {
     let cases = || audit.suites.iter().flat_map(|suite| &suite.cases);
     // Skipped cases are not run either.
     let is_missing = cases().any(|case| case.not_audited.as_ref().is_some_and(|reason| !reason.starts_with("skipped")));
-    if is_missing { exit::INCOMPLETE } else { exit::PASSED }
+    let is_broken = |hack: &Hack| hack.outcome.is_error();
+    if is_missing || audit.hacks.iter().any(is_broken) { exit::INCOMPLETE } else { exit::PASSED }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use audit::{Audit, SuiteAudit};
+use model::Outcome;
 use report::columns::{padded, widest};
 use report::counted;
 
@@ -49,6 +50,15 @@ pub fn text(audit: &Audit, verbose: bool) -> String {
     }
     for (reason, count) in unmutated {
         text.push_str(&format!("no mutations of {}: {reason}\n", counted(count, "case")));
+    }
+    if !audit.hacks.is_empty() {
+        let tried = audit.hacks.iter().filter(|hack| hack.outcome.is_graded());
+        let passed = tried.clone().filter(|hack| hack.outcome == Outcome::Passed).count();
+        text.push_str(&format!("hacks: {passed} of {} passed\n", counted(tried.count(), "attempt")));
+        for hack in audit.hacks.iter().filter(|hack| !hack.outcome.is_graded()) {
+            let (outcome, reason) = (hack.outcome.name(), hack.reason.as_deref().unwrap_or("the reason is not known"));
+            text.push_str(&format!("no hack: {}::{}@{}: {outcome}: {reason}\n", hack.suite, hack.case, hack.arm));
+        }
     }
     let errors = audit.weaknesses.iter().filter(|weakness| weakness.diagnostic.is_error()).count();
     let warnings = audit.weaknesses.len() - errors;

@@ -16,9 +16,10 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
+use files::Found;
 use globset::{Glob, GlobSet};
 use tokio::process::Command;
-use walkdir::DirEntry;
+use walkdir::{DirEntry, WalkDir};
 
 use super::SandboxError;
 use super::blocking::blocking;
@@ -54,6 +55,9 @@ const STARTUP: [&str; 2] = ["BASH_ENV", "ENV"];
 
 /// Maximum size of a file that steers a tool and is compared with the fixture's, in bytes.
 const LARGEST: u64 = 64 << 20;
+
+/// Maximum number of files that are looked at below a link to a folder.
+const MOST_BELOW_LINK: usize = 1_000;
 
 /// The grading tree of a sandbox. Dropping it removes it.
 #[derive(Debug)]
@@ -183,6 +187,14 @@ impl Content {
         Ok((base, repositories, steering))
     }
 
+    /// Returns the files in the folder to which a link leads, by their paths through the link.
+    fn below_link(&self, link: &Path) -> Vec<PathBuf> {
+        let Ok(Found::Directory(folder)) = files::find(&self.work, link) else { return Vec::new() };
+        let entries = WalkDir::new(&folder).into_iter().flatten().filter(|entry| !entry.file_type().is_dir());
+        let paths = entries.filter_map(|entry| Some(link.join(entry.path().strip_prefix(&folder).ok()?)));
+        paths.take(MOST_BELOW_LINK).collect()
+    }
+
     fn copy_work(&self, base: &Base) -> io::Result<(Vec<Rebuild>, Steering)> {
         let to = base.path().join(WORK);
         let (mut metadata, mut steering, mut unchanged) = (Vec::new(), Steering::default(), HashSet::new());
@@ -195,7 +207,14 @@ impl Content {
                 return true;
             }
             if entry.file_type().is_dir() {
+                if known.is_target(path) && !before.snapshot.has_folder(path) {
+                    steering.added.push(path.to_string_lossy().into_owned());
+                }
                 return steering::is_compiled(path);
+            }
+            if entry.path_is_symlink() && !before.snapshot.has(path) {
+                let below = self.below_link(path).into_iter().filter(|path| known.is_steered_by(path));
+                steering.added.extend(below.map(|path| path.to_string_lossy().into_owned()));
             }
             if before.snapshot.can_hide(path) && !is_taken.is_match(path) && self.is_changed(path) {
                 steering.ignore_files.push(path.to_owned());
@@ -208,7 +227,7 @@ impl Content {
             }
             let is_added = match before.snapshot.has(path) {
                 true => is_manifest && self.is_changed(path),
-                false => steering::tool_of(path).is_some(),
+                false => known.is_steered_by(path),
             };
             if is_added && !is_taken.is_match(path) {
                 steering.added.push(path.to_string_lossy().into_owned());

@@ -122,6 +122,11 @@ impl Snapshot {
         self.entry(path).is_some()
     }
 
+    /// Returns `true` if there is a folder with files at `path`.
+    pub(super) fn has_folder(&self, path: &Path) -> bool {
+        self.folders.contains(path)
+    }
+
     fn entry(&self, path: &Path) -> Option<&Entry> {
         let (folder, name) = (path.parent().unwrap_or(Path::new("")), path.file_name().unwrap_or_default());
         self.directories.get(folder)?.get(name)

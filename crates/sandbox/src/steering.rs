@@ -15,7 +15,7 @@ use globset::{Error, GlobBuilder, GlobSet};
 /// of a path, one that ends with `/` is a folder with everything below it, and any other is the name of a file.
 struct Tool {
     name: &'static str,
-    /// Files that only say how the tool works. For make, a file with the name of a target is an up-to-date target.
+    /// Files that only say how the tool works. For make, these include [`TARGETS`].
     settings: &'static [&'static str],
     /// Files that also describe the project, so that agents change them as part of their work.
     manifests: &'static [&'static str],
@@ -118,6 +118,8 @@ const TOOLS: &[Tool] = &[
             ".irbrc",
             ".simplecov",
             "gems.rb",
+            "lib/{minitest,rspec,test,bundler,rubygems}/",
+            "lib/{minitest,rspec,test-unit,bundler,rubygems,rake,set,json,stringio,tempfile,pp,optparse}.rb",
         ],
         &["Gemfile", "*.gemspec"],
     ),
@@ -169,7 +171,25 @@ const TOOLS: &[Tool] = &[
         &["phpunit.xml*", "phpunit.dist.xml", ".user.ini", "php.ini", "pest.php", "Pest.php"],
         &["composer.json"],
     ),
-    tool("Perl", &[".proverc", ".perltidyrc", "lib/Test/", "lib/TAP/"], &["Makefile.PL", "Build.PL"]),
+    tool(
+        "Perl",
+        &[
+            ".proverc",
+            ".perltidyrc",
+            "sitecustomize.pl",
+            "lib/Test/",
+            "lib/Test.pm",
+            "lib/Test2/",
+            "lib/Test2.pm",
+            "lib/TAP/",
+            "lib/App/Prove*",
+            "lib/{strict,warnings,utf8,vars,base,parent,constant,overload,feature,bytes,integer,lib,re,mro,threads}.pm",
+            "lib/{warnings,threads,overload,IO,File,Scalar,List,Sub,Tie,Time,Hash,Exporter,Carp,Data,Term,Text}/",
+            "lib/{AutoLoader,B,Benchmark,Carp,Config,Cwd,DynaLoader,Encode,English,Errno,Exporter,Fcntl,FindBin,IO}.pm",
+            "lib/{POSIX,SelectSaver,SelfLoader,Socket,Storable,Symbol,UNIVERSAL,XSLoader}.pm",
+        ],
+        &["Makefile.PL", "Build.PL"],
+    ),
     tool("Elixir", &["test_helper.exs", ".iex.exs"], &["mix.exs"]),
     tool("Swift", &[".swiftpm/"], &["Package.swift"]),
     tool("Zig", &[], &["build.zig", "build.zig.zon"]),
@@ -206,10 +226,17 @@ const TOOLS: &[Tool] = &[
     tool("Docker", &["docker-compose.override.*", "compose.override.*"], &[]),
 ];
 
+/// Targets that makefiles have for tests. A file or folder with such a name is an up-to-date target.
+const TARGETS: [&str; 4] = ["test", "tests", "check", "all"];
+
+const MAKEFILES: [&str; 3] = ["GNUmakefile", "makefile", "Makefile"];
+
 /// Modules of Python that test runners, or the tests themselves, import. A module with such a name in a folder from
 /// which Python imports is found before them.
 const MODULES: &str = "\
-    _pytest pytest py pluggy iniconfig nose nose2 hypothesis coverage unittest doctest builtins abc argparse array ast \
+    _pytest pytest py pluggy iniconfig nose nose2 hypothesis coverage unittest doctest builtins __future__ \
+    _bisect _collections_abc _colorize _compression _heapq _opcode _random _strptime _struct _typing _weakrefset \
+    binascii imp py_compile pydoc pstats cProfile sre_compile sre_constants sre_parse abc argparse array ast \
     asyncio atexit base64 bdb bisect bz2 calendar cmd code codecs codeop collections colorsys compileall concurrent \
     configparser contextlib contextvars copy copyreg csv ctypes dataclasses datetime decimal difflib dis email \
     encodings enum errno faulthandler fcntl filecmp fileinput fnmatch fractions functools gc genericpath getopt \
@@ -221,8 +248,8 @@ const MODULES: &str = "\
     tomllib trace traceback tracemalloc tty types typing typing_extensions unicodedata urllib uuid warnings weakref \
     xml xmlrpc zipfile zipimport zlib zoneinfo";
 
-/// Folders from which Python imports, below the working directory or another such folder.
-const IMPORT_ROOTS: [&str; 7] = ["", "src", "lib", "test", "tests", "python", "site-packages"];
+/// Names of folders from which Python imports, below the working directory or another such folder.
+const IMPORT_ROOTS: [&str; 6] = ["src", "lib", "test", "tests", "python", "site-packages"];
 
 /// Endings of modules in files.
 const MODULE_FILES: [&str; 4] = ["py", "pyc", "so", "pyd"];
@@ -263,15 +290,20 @@ fn tools_of(path: &Path) -> impl Iterator<Item = (&'static str, bool)> {
 /// Returns the tool that loads a file by itself, such as `pytest` for `conftest.py`. `path` is relative to the working
 /// directory.
 pub fn tool_of(path: &Path) -> Option<&'static str> {
-    // Python also loads compiled modules that have no source.
-    let is_module = || shadows_module(&path.to_string_lossy()) || path.extension().is_some_and(|end| end == "pyc");
+    let is_module = || is_bytecode(path) || shadows_module(path, is_import_root);
     tools_of(path).map(|(tool, _)| tool).next().or_else(|| is_module().then_some("Python"))
 }
 
+/// Returns `true` for a compiled module, which Python loads even without its source.
+fn is_bytecode(path: &Path) -> bool {
+    path.extension().is_some_and(|ending| ending == "pyc")
+}
+
 /// Returns `true` if the grading tree has the fixture's version of a file, whatever the agent did to it: a test, or
-/// settings of a tool. `path` is relative to the working directory.
+/// settings of a tool. A module that shadows one of Python's in the fixture is part of the project. `path` is relative
+/// to the working directory.
 pub fn is_restored(path: &Path) -> bool {
-    is_test(path) || (tool_of(path).is_some() && !is_manifest(path))
+    is_test(path) || is_bytecode(path) || (tools_of(path).next().is_some() && !is_manifest(path))
 }
 
 /// Returns `true` for a file that steers a tool and that agents change as part of their work.
@@ -285,20 +317,44 @@ pub(super) struct SteeringFiles {
     /// Files of which the grading tree has the fixture's version.
     pub(super) restored: HashSet<PathBuf>,
     pub(super) manifests: HashSet<PathBuf>,
+    /// Folders with modules of Python that are not packages, so that Python may import from them.
+    import_roots: HashSet<PathBuf>,
 }
 
 impl SteeringFiles {
     /// Returns those of the files `paths` that steer tools.
     pub(super) fn among(paths: impl Iterator<Item = PathBuf>) -> Self {
-        let mut found = Self::default();
+        let (mut found, mut packages) = (Self::default(), Vec::new());
         for path in paths {
+            if let Some(folder) = path.parent().filter(|_| path.extension().is_some_and(|ending| ending == "py")) {
+                found.import_roots.insert(folder.to_owned());
+                packages.extend(path.ends_with("__init__.py").then(|| folder.to_owned()));
+            }
             if is_restored(&path) {
                 found.restored.insert(path);
             } else if is_manifest(&path) {
                 found.manifests.insert(path);
             }
         }
+        for package in packages {
+            found.import_roots.remove(&package);
+        }
         found
+    }
+
+    /// Returns `true` if a new folder is an up-to-date target of a makefile.
+    pub(super) fn is_target(&self, folder: &Path) -> bool {
+        let has = |name: &str| {
+            let path = folder.with_file_name(name);
+            self.manifests.contains(&path) || self.restored.contains(&path)
+        };
+        TARGETS.iter().any(|target| folder.file_name().is_some_and(|name| name == *target))
+            && MAKEFILES.into_iter().any(has)
+    }
+
+    /// Returns `true` if a new file steers a tool in this fixture.
+    pub(super) fn is_steered_by(&self, path: &Path) -> bool {
+        tool_of(path).is_some() || shadows_module(path, |folder| self.import_roots.contains(folder))
     }
 }
 
@@ -322,19 +378,23 @@ fn is_test(path: &Path) -> bool {
         || name.ends_with(".t")
 }
 
-/// Returns `true` if Python finds the module at `path` before one of [`MODULES`].
-fn shadows_module(path: &str) -> bool {
-    let parts: Vec<&str> = path.split('/').collect();
+/// Returns `true` if Python finds the module at `path` before one of [`MODULES`], if it imports from the folders for which
+/// `is_root` returns `true`.
+fn shadows_module(path: &Path, is_root: impl Fn(&Path) -> bool) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let (stem, rest) = name.split_once('.').unwrap_or((&name, ""));
+    let is_file = rest.rsplit('.').next().is_some_and(|ending| MODULE_FILES.contains(&ending));
     let is_module = |name: &str| MODULES.split(' ').any(|module| module == name);
-    let depth = parts.iter().take_while(|part| IMPORT_ROOTS.contains(part)).count();
-    let Some(first) = parts.get(depth) else { return false };
-    match parts.len() - depth {
-        1 => {
-            let (stem, rest) = first.split_once('.').unwrap_or((first, ""));
-            rest.rsplit('.').next().is_some_and(|ending| MODULE_FILES.contains(&ending)) && is_module(stem)
-        }
-        _ => parts.last().is_some_and(|name| name.contains(".py") || name.ends_with(".so")) && is_module(first),
-    }
+    let is_imported = |entry: &Path| entry.parent().is_some_and(&is_root);
+    let mut folders = path.ancestors().skip(1).filter(|folder| folder.file_name().is_some());
+    let is_package = |folder: &Path| folder.file_name().is_some_and(|name| is_module(&name.to_string_lossy()));
+    is_file
+        && ((is_module(stem) && is_imported(path)) || folders.any(|folder| is_package(folder) && is_imported(folder)))
+}
+
+/// Returns `true` for a folder from which Python imports in most projects.
+fn is_import_root(folder: &Path) -> bool {
+    folder.iter().all(|part| IMPORT_ROOTS.iter().any(|root| part == *root))
 }
 
 #[cfg(test)]
@@ -370,6 +430,9 @@ mod tests {
             ("src/main/resources/META-INF/services/org.junit.Extension", Some("JUnit")),
             ("src/lib.rs", None),
             ("app/types.py", None),
+            ("lib/strict.pm", Some("Perl")),
+            ("lib/File/Temp.pm", Some("Perl")),
+            ("lib/Basket.pm", None),
             ("config.toml", None),
             ("my.npmrc", None),
             ("src/jest.ts", None),
@@ -386,9 +449,27 @@ mod tests {
         {
             assert!(is_restored(Path::new(path)), "{path}");
         }
-        for path in ["package.json", "Cargo.toml", "src/latest.py", "test.md", "Makefile", "src/testing.rs"] {
+        let work =
+            ["package.json", "Cargo.toml", "src/latest.py", "calendar.py", "test.md", "Makefile", "src/testing.rs"];
+        for path in work {
             assert!(!is_restored(Path::new(path)), "{path}");
         }
         assert!(is_manifest(Path::new("web/package.json")) && !is_manifest(Path::new("jest.config.js")));
+    }
+
+    #[test]
+    fn a_module_shadows_others_where_the_fixture_has_modules_that_are_not_in_a_package() {
+        let fixture = ["backend/basket.py", "shop/__init__.py", "shop/cart.py", "docs/notes.md"];
+        let files = SteeringFiles::among(fixture.iter().map(PathBuf::from));
+        for (path, expected) in [
+            ("backend/unittest.py", true),
+            ("backend/unittest/__main__.py", true),
+            ("backend/basket/queue.py", false),
+            ("shop/queue.py", false),
+            ("docs/queue.py", false),
+            ("queue.py", true),
+        ] {
+            assert_eq!(files.is_steered_by(Path::new(path)), expected, "{path}");
+        }
     }
 }

@@ -69,6 +69,10 @@ pub(super) fn signs(before: Option<&GitState>, now: Option<&GitState>, home: &Pa
             signs.push(IntegritySign::new(IntegrityKind::GitHook, format!(".git/hooks/{name}"), detail));
         }
     }
+    if before.is_some() && now.is_none() {
+        let detail = "the agent removed or replaced the repository";
+        signs.push(IntegritySign::new(IntegrityKind::GitSetting, ".git", detail));
+    }
     signs.extend(of_home(home));
     signs
 }

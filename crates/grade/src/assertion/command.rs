@@ -144,6 +144,9 @@ impl Matcher for Command {
                     Some(control) if verdict.status == Status::Met => {
                         self.controlled(verdict, control, &evidence.collected)
                     }
+                    Some(control) if self.is_script && verdict.status == Status::Undecided => {
+                        self.unless_removed(verdict, control)
+                    }
                     _ => verdict,
                 };
                 verdict.evidence.extend(about_restored(restored));
@@ -237,6 +240,20 @@ impl Command {
         verdict.place(&self.place)
     }
 
+    /// Returns the verdict on a script of trialrun that ran nothing. If it runs something on the fixture, the agent is
+    /// the reason.
+    fn unless_removed(&self, undecided: Verdict, control: &ControlRun) -> Verdict {
+        match control.fixture.as_ref().map(|found| self.passes(found)) {
+            Some(Ok(_)) => Verdict::unmet(
+                "the agent changed the project so that it does not say any more how its tests are run",
+                "a test command, as in the fixture",
+                undecided.reason,
+            )
+            .place(&self.place),
+            _ => undecided,
+        }
+    }
+
     fn verdict_of(&self, exit_code: Option<i32>, output: &Output<'_>) -> Verdict {
         let wanted = self.exit_code;
         let Some(code) = exit_code else {
@@ -268,6 +285,11 @@ impl Command {
         let first = output.stderr.lines().next().filter(|_| self.is_script && code == NOTHING_RUN)?;
         first.strip_prefix("trialrun: ").filter(|line| !line.starts_with("test command: "))
     }
+}
+
+/// Returns `true` if `found` can be the result of a script of trialrun that ran nothing.
+pub fn ran_nothing(found: &Probed) -> bool {
+    matches!(found, Probed::Ran { exit_code: Some(NOTHING_RUN), stderr, .. } if stderr.starts_with("trialrun: "))
 }
 
 /// Checks the output against `pattern`.

@@ -61,6 +61,7 @@ use crate::reading::Reading;
 use crate::verdict::Verdict;
 
 pub(crate) use budget::warned as over_budget;
+pub use command::ran_nothing;
 
 /// All types of assertions: first those that users write, then those that apply to every trial.
 pub const ASSERTIONS: &[Assertion] = &[

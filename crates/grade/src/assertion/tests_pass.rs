@@ -70,7 +70,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
     use std::process::Stdio;
 
-    use model::Status;
+    use model::{ControlRun, Status};
     use serde_json::json;
 
     use super::*;
@@ -113,6 +113,25 @@ mod tests {
             finding_of(own(127, "trialrun: test command: npm test\nsh: jest: not found\n")).status,
             Status::Unmet
         );
+    }
+
+    #[test]
+    fn a_project_whose_test_command_the_agent_removed_does_not_pass() {
+        let unsaid = "trialrun: the project does not say how its tests are run; set `command`\n";
+        let ran = |exit_code, stderr: &str, control| Probed::Ran {
+            exit_code: Some(exit_code),
+            stdout: String::new(),
+            stderr: stderr.to_owned(),
+            clipped: false,
+            restored: Vec::new(),
+            control,
+        };
+        for (fixture, expected) in [(ran(1, "", None), Status::Unmet), (ran(127, unsaid, None), Status::Undecided)] {
+            let control = ControlRun { files: Vec::new(), with_files: fixture.clone(), fixture: Some(fixture) };
+            let need = Need::Command { run: OWN_COMMAND.to_owned(), timeout_ms: OWN_TIMEOUT_MS };
+            let found = ran(127, unsaid, Some(Box::new(control)));
+            assert_eq!(finding_of(EvidenceBuilder::new().probed(need, found)).status, expected);
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,7 +37,11 @@ impl ControlRuns<'_> {
         let files: Vec<String> = copy.added().iter().filter(|path| !self.is_named(path)).cloned().collect();
         let kind = sandbox::find(&self.attempt.shared.settings.sandbox.kind);
         // The files of a remote sandbox cannot be written here.
-        if files.is_empty() || kind.is_none_or(|kind| kind.is_remote()) {
+        if kind.is_none_or(|kind| kind.is_remote()) {
+            return;
+        }
+        self.add_fixture_to(probes).await;
+        if files.is_empty() {
             return;
         }
         let Some(last) = passed.iter().rposition(|passed| *passed) else { return };
@@ -53,6 +57,19 @@ impl ControlRuns<'_> {
             if let Probed::Ran { control, .. } = &mut probes[at].found {
                 let fixture = fixture.as_ref().map(|results| results[at].clone());
                 *control = Some(Box::new(ControlRun { files: files.clone(), with_files: result, fixture }));
+            }
+        }
+    }
+
+    /// Runs the commands of `probes` on the fixture, if one of them found nothing to run in the agent's tree.
+    async fn add_fixture_to(&self, probes: &mut [Probe]) {
+        let Some(last) = probes.iter().rposition(|probe| grade::ran_nothing(&probe.found)) else { return };
+        let commands: Vec<Need> = probes[..=last].iter().map(|probe| probe.need.clone()).collect();
+        let results = self.results(&commands, None).await;
+        for (probe, result) in probes.iter_mut().zip(results).filter(|(probe, _)| grade::ran_nothing(&probe.found)) {
+            if let Probed::Ran { control, .. } = &mut probe.found {
+                let (with_files, fixture) = (result.clone(), Some(result));
+                *control = Some(Box::new(ControlRun { files: Vec::new(), with_files, fixture }));
             }
         }
     }
@@ -198,16 +215,29 @@ fn names(text: &str, path: &str) -> bool {
     })
 }
 
-/// Copies `files` from one working directory to another. Links are replaced with the files to which they lead; those
-/// that lead elsewhere are omitted.
+/// Copies `files` from one working directory to another. Folders are made empty. Links are replaced with the files to
+/// which they lead, or kept if they lead to files of the machine; those that lead elsewhere are omitted.
 fn copy_files(from: &Path, to: &Path, files: &[String]) -> io::Result<()> {
     for path in files {
-        let Found::File(real) = ::files::find(from, Path::new(path))? else { continue };
         let place: PathBuf = to.join(path);
+        let found = ::files::find(from, Path::new(path))?;
         fs::create_dir_all(place.parent().unwrap_or(to))?;
-        fs::write(&place, ::files::read(&real, LARGEST)?)?;
-        let mode = fs::metadata(&real)?.permissions().mode() & 0o777;
-        fs::set_permissions(&place, fs::Permissions::from_mode(mode | 0o600))?;
+        match found {
+            Found::File(real) => {
+                fs::write(&place, ::files::read(&real, LARGEST)?)?;
+                let mode = fs::metadata(&real)?.permissions().mode() & 0o777;
+                fs::set_permissions(&place, fs::Permissions::from_mode(mode | 0o600))?;
+            }
+            Found::Directory(_) => fs::create_dir_all(&place)?,
+            Found::Outside => {
+                let target = fs::read_link(from.join(path));
+                let own = from.parent().unwrap_or(from);
+                if let Some(target) = target.ok().filter(|target| target.is_absolute() && !target.starts_with(own)) {
+                    symlink(target, &place)?;
+                }
+            }
+            Found::Nothing | Found::Special => {}
+        }
     }
     Ok(())
 }

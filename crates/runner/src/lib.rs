@@ -13,9 +13,11 @@
 //!
 //! let mut case = Case::new("greeting", Excerpt::of_file("chat.yaml"));
 //! case.messages = vec![UserMessage::text("Hello.")];
-//! let suite = Suite { name: "chat".into(), path: "chat.yaml".into(), format: "scenario", cases: vec![Arc::new(case)]
-//! }; let mut settings = Settings::default(); settings.arms.agents = vec!["fake".to_owned()]; let (plan, problems) =
-//! plan(&PlanRequest {
+//! let cases = vec![Arc::new(case)];
+//! let suite = Suite { name: "chat".into(), path: "chat.yaml".into(), format: "scenario", cases };
+//! let mut settings = Settings::default();
+//! settings.arms.agents = vec!["fake".to_owned()];
+//! let (plan, problems) = plan(&PlanRequest {
 //!     suites: &[suite],
 //!     settings: &settings,
 //!     selection: &Selection::default(),

@@ -86,11 +86,11 @@ pub fn is_named(wanted: &str, suite: &Suite, case: &Case) -> bool {
     if wanted == case.id {
         return true;
     }
-    let place = wanted.strip_suffix(&case.id).or_else(|| wanted.strip_suffix('*'));
-    let place = place.and_then(|before| before.strip_suffix("::"));
-    place.filter(|place| !place.is_empty()).is_some_and(|place| {
+    let owner = wanted.strip_suffix(&case.id).or_else(|| wanted.strip_suffix('*'));
+    let owner = owner.and_then(|before| before.strip_suffix("::"));
+    owner.filter(|owner| !owner.is_empty()).is_some_and(|owner| {
         let file = Path::new(&*case.source.file);
-        place == suite.name || file.starts_with(place) || file.file_name().is_some_and(|name| name == place)
+        owner == suite.name || file.starts_with(owner) || file.file_name().is_some_and(|name| name == owner)
     })
 }
 

@@ -36,7 +36,7 @@ pub(super) fn compile(cases: &[SelectedCase<'_>], settings: &Settings, engine: &
         let mut folder = None;
         let compilations = chunk.iter().map(|SelectedCase { suite, variant: Variant { case, .. }, .. }| {
             let directory = match folder.take() {
-                Some((of, directory)) if std::ptr::eq::<Suite>(of, *suite) => directory,
+                Some((known, directory)) if std::ptr::eq::<Suite>(known, *suite) => directory,
                 _ => directory_of(suite),
             };
             // Compiled for the tools of the first agent, which are nearly always those of every agent.

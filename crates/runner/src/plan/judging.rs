@@ -243,8 +243,8 @@ fn count(trial: &PlannedTrial, check: fn(&Check) -> bool, claim: fn(&Assertion) 
         return 0;
     }
     let claims = trial.case.code.iter().flat_map(|code| &code.claims);
-    let checks = trial.checks.iter().filter(|of| check(of)).count();
-    checks + claims.filter(|of| grade::find(&of.name.value).is_some_and(claim)).count()
+    let checks = trial.checks.iter().filter(|one| check(one)).count();
+    checks + claims.filter(|written| grade::find(&written.name.value).is_some_and(claim)).count()
 }
 
 /// Reports, at the first of the `trials`, that some of the `asked` assertions that may need a judge stay undecided.

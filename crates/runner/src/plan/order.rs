@@ -22,7 +22,7 @@ pub(super) fn interleave(trials: &mut [Arc<PlannedTrial>], seed: u64) {
         trials.chunk_by_mut(|one, other| (one.position, one.id.repetition) == (other.position, other.id.repetition))
     {
         // The order within one case does not depend on other cases, so it is the same in a part of the plan.
-        let place = ((arms[0].position as u64) << 32) ^ arms[0].id.repetition;
-        Chance::new(seed ^ place).shuffle(arms);
+        let position = ((arms[0].position as u64) << 32) ^ arms[0].id.repetition;
+        Chance::new(seed ^ position).shuffle(arms);
     }
 }

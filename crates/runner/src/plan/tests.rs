@@ -366,8 +366,8 @@ fn a_case_with_a_skill_has_a_folder_in_which_to_install_it() {
 /// Returns the diagnostics about agents without support for skills, and for each trial `true` if it is skipped.
 fn compared(settings: &Settings, cases: Vec<Case>) -> (Vec<String>, Vec<bool>) {
     let (plan, problems) = plan_with_problems(settings, cases);
-    let messages = problems.into_iter().filter(|problem| problem.message.contains("does not read skills"));
-    let messages = messages.map(|problem| format!("{:?} {problem}", problem.severity));
+    let unread = problems.into_iter().filter(|problem| problem.message.contains("does not read skills"));
+    let messages = unread.map(|problem| format!("{:?} {problem}", problem.severity));
     (messages.collect(), plan.trials.iter().map(|trial| trial.case.skip.is_some()).collect())
 }
 
@@ -375,11 +375,11 @@ fn compared(settings: &Settings, cases: Vec<Case>) -> (Vec<String>, Vec<bool>) {
 fn an_agent_without_skill_support_is_not_compared_with_itself() {
     let answered = |id| Case { runner: case(id, "custom:x.js").runner, ..asking(id) };
     let reason = "`custom:x.js` does not read skills from files, so both arms would be the same";
-    let describe = |baseline| {
+    let messages = |baseline| {
         compared(&with_arms(ArmSettings { baseline, ..ArmSettings::default() }), vec![answered("a"), answered("b")]).0
     };
-    assert_eq!(describe(None), [format!("Error case.yaml:7:1: {reason}")]);
-    assert!(describe(Some(false)).is_empty());
+    assert_eq!(messages(None), [format!("Error case.yaml:7:1: {reason}")]);
+    assert!(messages(Some(false)).is_empty());
 }
 
 #[test]

@@ -40,14 +40,14 @@ impl Sequential {
         let mut sequential = Self::default();
         for (position, trial) in trials.into_iter().enumerate() {
             let is_baseline = trial.id.is_baseline();
-            let place = sequential.place([&trial.id.suite, &trial.id.case, &trial.id.arm].map(Arc::clone));
-            let group = &mut sequential.groups[place];
+            let index = sequential.index_of([&trial.id.suite, &trial.id.case, &trial.id.arm].map(Arc::clone));
+            let group = &mut sequential.groups[index];
             group.is_baseline = is_baseline;
             group.waiting.push_back((position, trial));
         }
         for result in earlier {
-            let place = sequential.place(result.group.clone());
-            let group = &mut sequential.groups[place];
+            let index = sequential.index_of(result.group.clone());
+            let group = &mut sequential.groups[index];
             group.started += 1;
             group.add(result);
         }
@@ -78,7 +78,7 @@ impl Sequential {
         let mut sequential = Self { is_recorded: true, ..Self::default() };
         for decision in &decisions {
             let (suite, case) = &decision.cases[0];
-            sequential.place([suite, case, &decision.arm].map(Arc::clone));
+            sequential.index_of([suite, case, &decision.arm].map(Arc::clone));
         }
         sequential.ask(decisions);
         sequential
@@ -89,8 +89,8 @@ impl Sequential {
         for decision in decisions {
             let places = |(suite, case): &(Arc<str>, Arc<str>)| {
                 let arms = [Some(&decision.arm), decision.versus.as_ref()].into_iter().flatten();
-                let place = |arm: &Arc<str>| self.places.get(&[suite, case, arm].map(Arc::clone)).copied();
-                arms.map(place).collect::<Option<Vec<usize>>>()
+                let index = |arm: &Arc<str>| self.places.get(&[suite, case, arm].map(Arc::clone)).copied();
+                arms.map(index).collect::<Option<Vec<usize>>>()
             };
             // A part of the plan may lack cases: for example, `--watch` runs only the suites that changed.
             let cases: Vec<Vec<usize>> = decision.cases.iter().filter_map(places).collect();
@@ -100,13 +100,13 @@ impl Sequential {
         }
     }
 
-    fn place(&mut self, key: [Arc<str>; 3]) -> usize {
+    fn index_of(&mut self, key: [Arc<str>; 3]) -> usize {
         let next = self.groups.len();
-        let place = *self.places.entry(key).or_insert(next);
-        if place == next {
+        let index = *self.places.entry(key).or_insert(next);
+        if index == next {
             self.groups.push(Group::default());
         }
-        place
+        index
     }
 
     /// Returns the trial that starts next, without taking it, or `None` if no question needs another trial.
@@ -153,22 +153,22 @@ impl Sequential {
     /// Adds the result of a trial. Returns the questions that this result answered.
     pub(crate) fn finished(&mut self, result: &TrialResult) -> Vec<DecisionRecord> {
         // A cancelled trial has no result, so later trials of its group cannot count.
-        let place = self.places.get(&result.group).copied().filter(|_| result.outcome != Outcome::Cancelled);
-        let Some(place) = place else { return Vec::new() };
-        self.groups[place].add(result);
-        self.count(place)
+        let index = self.places.get(&result.group).copied().filter(|_| result.outcome != Outcome::Cancelled);
+        let Some(index) = index else { return Vec::new() };
+        self.groups[index].add(result);
+        self.count(index)
     }
 
     /// Returns the questions that the earlier part of a resumed run answered.
     pub(crate) fn answered(&mut self) -> Vec<DecisionRecord> {
-        (0..self.groups.len()).flat_map(|place| self.count(place)).collect()
+        (0..self.groups.len()).flat_map(|index| self.count(index)).collect()
     }
 
     /// Counts the results of a group, and returns the questions that they answered.
-    fn count(&mut self, place: usize) -> Vec<DecisionRecord> {
+    fn count(&mut self, index: usize) -> Vec<DecisionRecord> {
         let mut answered = Vec::new();
-        while self.groups[place].advance() {
-            answered.extend(self.evaluate(|question| question.groups().any(|index| index == place)));
+        while self.groups[index].advance() {
+            answered.extend(self.evaluate(|question| question.groups().any(|group| group == index)));
         }
         answered
     }

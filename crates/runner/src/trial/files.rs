@@ -131,11 +131,11 @@ mod tests {
         fs::write(work.join("binary"), [0xff, 0xfe]).unwrap();
         symlink("/etc/passwd", work.join("link")).unwrap();
         let (files, clipped) = list(work, &HashSet::new()).unwrap();
-        let messages: Vec<(&str, Option<&str>)> =
+        let contents: Vec<(&str, Option<&str>)> =
             files.iter().map(|file| (file.path.as_str(), file.text.as_deref())).collect();
         let expected =
             [("binary", None), ("empty/", None), ("link", None), ("long", None), ("src/app.py", Some("print(1)"))];
-        assert_eq!((messages.as_slice(), clipped), (&expected[..], false));
+        assert_eq!((contents.as_slice(), clipped), (&expected[..], false));
         assert_eq!(files[3].size, 5000);
     }
 

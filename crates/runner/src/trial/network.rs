@@ -55,7 +55,7 @@ impl TrialNetwork {
             .cloned()
             .chain(of_loopback)
             .filter(Destination::is_loopback)
-            .map(|place| (place.port, place))
+            .map(|destination| (destination.port, destination))
             .collect();
         if let Some(reason) = sandbox.refuses_hosts() {
             // If no host is allowed, having no network at all satisfies the policy.
@@ -174,10 +174,10 @@ async fn serve_program(arrival: Arrival, relay: Arc<Relay>, forwards: Arc<HashMa
         serving.spawn(async move { relay.answer_lookups(&socket, by_command).await });
     }
     for (address, socket) in served.listeners {
-        let (relay, place) = (Arc::clone(&relay), forwards.get(&address.port()).cloned());
+        let (relay, destination) = (Arc::clone(&relay), forwards.get(&address.port()).cloned());
         serving.spawn(async move {
-            match place {
-                Some(place) => relay.forward(&socket, place, by_command).await,
+            match destination {
+                Some(destination) => relay.forward(&socket, destination, by_command).await,
                 None => relay.serve_proxy(&socket, by_command).await,
             }
         });

@@ -196,10 +196,10 @@ mod tests {
         assert_eq!(look_at(&work, "pipe").unwrap(), Probed::Special);
         let size = MOST_OF_A_FILE + 1;
         fs::write(work.join("long"), "x".repeat(usize::try_from(size).unwrap())).unwrap();
-        let Probed::File { size: messages, text, clipped: true } = look_at(&work, "long").unwrap() else {
+        let Probed::File { size: full_size, text, clipped: true } = look_at(&work, "long").unwrap() else {
             panic!("clipped")
         };
-        assert_eq!((messages, text.len() as u64), (size, MOST_OF_A_FILE));
+        assert_eq!((full_size, text.len() as u64), (size, MOST_OF_A_FILE));
         let large = format!("{}end", "x".repeat(300_014));
         fs::write(work.join("large"), &large).unwrap();
         assert_eq!(look_at(&work, "large").unwrap(), file_of(&large));

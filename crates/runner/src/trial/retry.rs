@@ -161,7 +161,7 @@ mod tests {
 
     use super::*;
 
-    fn change(of: impl FnOnce(&mut RepositoryState)) -> Collected {
+    fn change(alter: impl FnOnce(&mut RepositoryState)) -> Collected {
         let remote = RemoteState { url: "/a".into(), branches: Some([].into()), ..RemoteState::default() };
         let before = RepositoryState {
             head: Some("1".into()),
@@ -171,7 +171,7 @@ mod tests {
             ..RepositoryState::default()
         };
         let mut after = before.clone();
-        of(&mut after);
+        alter(&mut after);
         let change = RepositoryChange { before, after, new_commits: Vec::new() };
         Collected { repository_change: Some(Box::new(change)), ..Collected::default() }
     }
@@ -196,8 +196,8 @@ mod tests {
             |state| drop(origin(state).branches.as_mut().unwrap().insert("new".into(), "1".into())),
             |state| origin(state).url = "/b".into(),
         ];
-        for (at, of) in changes.into_iter().enumerate() {
-            assert_eq!(changes_of(&change(of)), Changes::Some, "{at}");
+        for (at, alter) in changes.into_iter().enumerate() {
+            assert_eq!(changes_of(&change(alter)), Changes::Some, "{at}");
         }
         let silent = change(|state| origin(state).branches = None);
         assert_eq!(changes_of(&silent), Changes::Unknown("the remote `origin` did not answer".into()));

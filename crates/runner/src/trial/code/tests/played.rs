@@ -8,8 +8,8 @@ use super::*;
 /// Answers from a model that sends these messages and then leaves.
 fn says(messages: &[&str]) -> Value {
     let turn = |message: &str, done: bool| json!({ "message": message, "done": done, "reason": "enough" }).to_string();
-    let output = messages.iter().map(|message| turn(message, false)).chain([turn("", true)]);
-    let steps: Vec<Value> = output.map(|text| json!({ "text": text, "usage": { "input": 10, "output": 5 } })).collect();
+    let turns = messages.iter().map(|message| turn(message, false)).chain([turn("", true)]);
+    let steps: Vec<Value> = turns.map(|text| json!({ "text": text, "usage": { "input": 10, "output": 5 } })).collect();
     json!({ "steps": steps })
 }
 
@@ -87,8 +87,8 @@ async fn a_user_that_cannot_be_played_breaks_the_trial_without_a_retry() {
         let record = play.run().await.remove(0);
         assert_eq!((record.outcome, record.fault), (Outcome::Broken, Some(Fault::Environment)), "{record:#?}");
         assert_eq!(record.attempts.len(), 1, "{reason}");
-        let messages = record.reason.unwrap();
-        assert!(messages.starts_with(reason) && messages.len() > reason.len(), "{messages}");
+        let recorded = record.reason.unwrap();
+        assert!(recorded.starts_with(reason) && recorded.len() > reason.len(), "{recorded}");
     }
 }
 

@@ -3,7 +3,6 @@
 use model::ToolCall;
 use serde_json::{Map, Value, json};
 
-
 /// Name of the tool.
 pub(crate) const APPLY_PATCH: &str = "apply_patch";
 
@@ -114,10 +113,10 @@ mod tests {
         let patch = "*** Begin Patch\n*** Add File: a.txt\n+one\n+\n*** Update File: /w/b.txt\n*** Move to: c.txt\n@@\n-x\n+y\n\
                      *** Delete File: ./d e.txt\n*** End Patch\n";
         let calls: Vec<_> = parse(patch, Some("/w")).iter().map(|change| change.call("c1", "m")).collect();
-        let messages: Vec<_> =
+        let fields: Vec<_> =
             calls.iter().map(|call| (call.id.as_str(), call.name.as_str(), call.input.clone())).collect();
         assert_eq!(
-            messages,
+            fields,
             [
                 ("c1:/w/a.txt", "Write", json!({"file_path": "/w/a.txt", "content": "one\n\n"})),
                 ("c1:/w/b.txt", "Edit", json!({"file_path": "/w/b.txt", "patch": "*** Move to: c.txt\n@@\n-x\n+y\n"})),

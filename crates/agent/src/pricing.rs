@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     fn providers() -> Providers {
-        let written = json!({"m": {"input": 1, "output": 10}, "told": {"input": 2, "output": 20}});
+        let written = json!({"m": {"input": 1, "output": 10}, "reported": {"input": 2, "output": 20}});
         let node = Node::from_json(&written, &Source::new("prices.json", ""));
         Providers::new(Credentials::default(), Prices::from_node(&node).unwrap(), Policy::default())
     }
@@ -146,10 +146,10 @@ mod tests {
         Usage { tokens, cost_usd }
     }
 
-    fn settled(mut pricing: Pricing, usages: &[Usage], messages: Option<&str>) -> (Vec<Option<f64>>, Bill) {
+    fn settled(mut pricing: Pricing, usages: &[Usage], reported: Option<&str>) -> (Vec<Option<f64>>, Bill) {
         let settle = |usage: &Usage| {
             let mut usage = *usage;
-            pricing.settle(&mut usage, messages);
+            pricing.settle(&mut usage, reported);
             usage.cost_usd
         };
         let costs = usages.iter().map(settle).collect();
@@ -159,11 +159,14 @@ mod tests {
     #[test]
     fn the_users_price_takes_precedence_and_the_reported_cost_is_kept() {
         let usages = [used(Some(1_000_000), Some(5.0)), used(Some(2_000_000), Some(6.0)), used(None, None)];
-        let (costs, bill) = settled(Pricing::of_program(providers(), Some("m"), None), &usages, Some("told"));
+        let (costs, bill) = settled(Pricing::of_program(providers(), Some("m"), None), &usages, Some("reported"));
         assert_eq!(costs, [Some(1.0), Some(2.0), None]);
         assert_eq!(bill, Bill { source: Some("pricing-config"), reported_usd: Some(11.0) });
         // If no model was configured, the agent's report determines it.
-        assert_eq!(settled(Pricing::of_program(providers(), None, None), &usages[..1], Some("told")).0, [Some(2.0)]);
+        assert_eq!(
+            settled(Pricing::of_program(providers(), None, None), &usages[..1], Some("reported")).0,
+            [Some(2.0)]
+        );
     }
 
     #[test]

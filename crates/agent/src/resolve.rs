@@ -31,8 +31,8 @@ impl Resolver {
             let base = argument("path").unwrap_or(".");
             let Some(pattern) = argument(name) else { continue };
             touches.extend(grade::glob_fronts(pattern).into_iter().filter_map(|front| {
-                let place = if front.starts_with(['/', '~']) { front } else { format!("{base}/{front}") };
-                self.touch(pattern, &place, Access::Read, Certainty::Named)
+                let path = if front.starts_with(['/', '~']) { front } else { format!("{base}/{front}") };
+                self.touch(pattern, &path, Access::Read, Certainty::Named)
             }));
         }
         if tool.effect == Effect::Shell
@@ -57,8 +57,8 @@ impl Resolver {
         touches
     }
 
-    fn touch(&self, raw: &str, place: &str, access: Access, certainty: Certainty) -> Option<Touch> {
-        let resolved = self.resolve(place)?.to_string_lossy().into_owned();
+    fn touch(&self, raw: &str, path: &str, access: Access, certainty: Certainty) -> Option<Touch> {
+        let resolved = self.resolve(path)?.to_string_lossy().into_owned();
         Some(Touch { raw: raw.to_owned(), resolved, access, certainty })
     }
 

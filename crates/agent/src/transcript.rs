@@ -341,10 +341,10 @@ mod tests {
 
     #[test]
     fn irregularities_are_reported_and_reading_continues() {
-        let describe = |messages: &str| read(messages).1;
-        assert_eq!(describe("\"hi\""), ["`messages` should be a list, not a string"]);
+        let warnings = |messages: &str| read(messages).1;
+        assert_eq!(warnings("\"hi\""), ["`messages` should be a list, not a string"]);
         assert_eq!(
-            describe(
+            warnings(
                 r#"[5,{"content":"x"},{"role":"assistant","tools":{}},{"role":"assistant","tools":[{"args":{}},1]}]"#
             ),
             [
@@ -355,6 +355,6 @@ mod tests {
                 "`messages[3].tools[1]` has no `name`",
             ]
         );
-        assert!(describe("null").is_empty());
+        assert!(warnings("null").is_empty());
     }
 }

@@ -20,7 +20,7 @@ pub(crate) fn read(document: &Value, answer: &mut Answer) -> bool {
         answer.tells_calls = true;
         read_calls(message, "choices[0].message.", answer);
     }
-    if let Some(text) = TEXTS.iter().find_map(|place| map.get(*place)?.as_str()) {
+    if let Some(text) = TEXTS.iter().find_map(|key| map.get(*key)?.as_str()) {
         answer.append_default_text(text);
         return true;
     }
@@ -47,11 +47,11 @@ pub(crate) fn read(document: &Value, answer: &mut Answer) -> bool {
 }
 
 /// Adds the calls that `holder` lists to `answer`.
-fn read_calls(holder: &Map<String, Value>, place: &str, answer: &mut Answer) {
+fn read_calls(holder: &Map<String, Value>, prefix: &str, answer: &mut Answer) {
     for key in CALLS {
         answer.tells_calls |= holder.contains_key(key);
         if let Some(calls) = given(holder, key) {
-            answer.add_calls(calls, &format!("{place}{key}"));
+            answer.add_calls(calls, &format!("{prefix}{key}"));
         }
     }
 }

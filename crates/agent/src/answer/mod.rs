@@ -109,10 +109,10 @@ impl Answer {
         }
     }
 
-    /// Adds the calls in a list, in any known form. `place` is the name of the list.
-    pub(crate) fn add_calls(&mut self, calls: &Value, place: &str) {
+    /// Adds the calls in a list, in any known form. `name` is the name of the list.
+    pub(crate) fn add_calls(&mut self, calls: &Value, name: &str) {
         let Some(calls) = calls.as_array() else {
-            return self.add_warning(format!("`{place}` is not a list"));
+            return self.add_warning(format!("`{name}` is not a list"));
         };
         for (index, written) in calls.iter().enumerate() {
             match written.as_object().and_then(|call| ReportedCall::read(&usual(call))) {
@@ -120,7 +120,7 @@ impl Answer {
                     let id = given.id.clone();
                     self.call(id.as_deref(), given);
                 }
-                None => self.add_warning(format!("`{place}[{index}]` has no `name`")),
+                None => self.add_warning(format!("`{name}[{index}]` has no `name`")),
             }
         }
     }

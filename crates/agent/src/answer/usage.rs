@@ -51,7 +51,7 @@ pub(crate) struct Count {
 impl Count {
     /// Reads the usage of `holder` from any of the usual fields.
     pub(crate) fn read_from(&mut self, holder: &Map<String, Value>) {
-        let object = USAGE_FIELDS.iter().find_map(|place| holder.get(*place)?.as_object());
+        let object = USAGE_FIELDS.iter().find_map(|key| holder.get(*key)?.as_object());
         if let Some(object) = object {
             self.read(object);
         } else if holder.contains_key("prompt_eval_count") || holder.contains_key("eval_count") {

@@ -164,7 +164,7 @@ impl Thread {
         };
         // Some servers return the whole thread.
         let is_from_run = |message: &&Value| {
-            text(message, "role") == Some("assistant") && text(message, "run_id").is_none_or(|of| of == run)
+            text(message, "role") == Some("assistant") && text(message, "run_id").is_none_or(|id| id == run)
         };
         let mut texts = Vec::new();
         for (index, message) in messages.iter().filter(is_from_run).enumerate() {

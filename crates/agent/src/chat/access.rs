@@ -81,7 +81,7 @@ impl FileAccess {
     pub(crate) fn write(&self, written: &str, content: &[u8]) -> Result<bool, String> {
         let path = self.locate(written)?;
         let failed = |error: std::io::Error| format!("{written} cannot be written: {error}");
-        if self.read_only.iter().any(|place| path.starts_with(place)) {
+        if self.read_only.iter().any(|folder| path.starts_with(folder)) {
             return Err(failed(std::io::Error::from(nix::errno::Errno::EROFS)));
         }
         if let Some(parent) = path.parent() {

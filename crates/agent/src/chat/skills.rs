@@ -92,8 +92,9 @@ mod tests {
         access.write(".claude/skills/d/SKILL.md", b"No frontmatter").unwrap();
         access.write(".claude/skills/e/SKILL.md", b"---json\n{\"description\": \"E\"}\n---\nSee.").unwrap();
         let skills = InstalledSkill::all(&access);
-        let messages: Vec<_> = skills.iter().map(|skill| (skill.name.as_str(), skill.description.as_str())).collect();
-        assert_eq!(messages, [("a", "Two lines"), ("b", "Commits: well"), ("d", ""), ("e", "E")]);
+        let descriptions: Vec<_> =
+            skills.iter().map(|skill| (skill.name.as_str(), skill.description.as_str())).collect();
+        assert_eq!(descriptions, [("a", "Two lines"), ("b", "Commits: well"), ("d", ""), ("e", "E")]);
         let bodies: Vec<_> = skills.iter().map(|skill| skill.body(&access).unwrap()).collect();
         assert_eq!(bodies, ["Do it.", "Body.", "No frontmatter", "See."]);
     }

@@ -165,8 +165,8 @@ async fn several_questions_are_answered_at_once() {
     );
     harness.case.user_responses = vec![response("sizes", "S, L"), response("color", "Blue")];
     let played = harness.play(&Chat).await.unwrap();
-    let messages = "Which color?\n→ Blue\nWhich sizes?\n→ S, L\nPush?\n(no answer was prepared for this question)";
-    assert_eq!(played.calls(), [("AskUserQuestion", messages, false)]);
+    let answers = "Which color?\n→ Blue\nWhich sizes?\n→ S, L\nPush?\n(no answer was prepared for this question)";
+    assert_eq!(played.calls(), [("AskUserQuestion", answers, false)]);
     let questions = &played.turn.trace().questions;
     assert_eq!(questions.iter().map(|question| question.response).collect::<Vec<_>>(), [Some(1), Some(0), None]);
     assert!(questions[1].multi_select && questions[0].call_id.is_some());
@@ -271,11 +271,11 @@ async fn an_invalid_call_is_reported_to_the_model() {
         {"text": "done"},
     ]))
     .await;
-    let messages: Vec<_> = played.calls().iter().map(|(_, text, is_error)| ((*text).to_owned(), *is_error)).collect();
-    assert!(messages.iter().all(|(_, is_error)| *is_error));
-    assert!(messages[0].0.starts_with("No such tool: `Reed`. Did you mean `Read`?"), "{}", messages[0].0);
-    assert!(messages[1].0.starts_with("Invalid arguments: unknown `path`"), "{}", messages[1].0);
-    assert!(messages[2].0.contains("outside the sandbox"), "{}", messages[2].0);
+    let results: Vec<_> = played.calls().iter().map(|(_, text, is_error)| ((*text).to_owned(), *is_error)).collect();
+    assert!(results.iter().all(|(_, is_error)| *is_error));
+    assert!(results[0].0.starts_with("No such tool: `Reed`. Did you mean `Read`?"), "{}", results[0].0);
+    assert!(results[1].0.starts_with("Invalid arguments: unknown `path`"), "{}", results[1].0);
+    assert!(results[2].0.contains("outside the sandbox"), "{}", results[2].0);
     let warned = "the scripted model called `Read` wrongly. Invalid arguments: unknown `path`";
     assert_eq!(played.turn.trace().calls[2].call.touches[0].resolved, "/etc/passwd");
     let (_, _, warnings) = played.turn.into_parts();

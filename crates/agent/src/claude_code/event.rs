@@ -411,7 +411,7 @@ mod tests {
         let mut result = result.clone();
         result["type"] = json!("result");
         let lines: Vec<Value> = before.iter().cloned().chain([result]).collect();
-        read(&lines).into_iter().find_map(|events| match events {
+        read(&lines).into_iter().find_map(|event| match event {
             CliEvent::Done(done) => Some(done),
             _ => None,
         })
@@ -549,7 +549,7 @@ mod tests {
         let events = interpreter.read(&result.to_string());
         let denied: Vec<_> = events
             .iter()
-            .filter_map(|events| match events {
+            .filter_map(|event| match event {
                 CliEvent::Step(Step::PermissionDenied { tool, .. }) => Some(tool.as_str()),
                 _ => None,
             })
@@ -565,7 +565,7 @@ mod tests {
         };
         let answered = json!({"type": "user", "message": {"content": [
             {"type": "tool_result", "tool_use_id": "t", "content": "Launching skill: sk:sk"}]}});
-        let describe = |plugin: Option<&str>, skill: &str| {
+        let named = |plugin: Option<&str>, skill: &str| {
             let mut interpreter = Interpreter::new("subscription", plugin);
             let events: Vec<CliEvent> =
                 [call(skill), answered.clone()].iter().flat_map(|line| interpreter.read(&line.to_string())).collect();
@@ -575,15 +575,11 @@ mod tests {
             (call.input["skill"].as_str().unwrap_or_default().to_owned(), result.content.clone())
         };
         let own = ("sk".to_owned(), "Launching skill: sk".to_owned());
-        assert_eq!(describe(Some("sk"), "sk:sk"), own);
-        assert_eq!(describe(Some("sk"), "/sk:sk").0, "/sk");
-        assert_eq!(describe(Some("sk"), "sk").0, "sk");
-        assert_eq!(
-            describe(Some("other"), "sk:sk"),
-            ("sk:sk".into(), "Launching skill: sk:sk".into()),
-            "the user's own"
-        );
-        assert_eq!(describe(None, "sk:sk").0, "sk:sk");
+        assert_eq!(named(Some("sk"), "sk:sk"), own);
+        assert_eq!(named(Some("sk"), "/sk:sk").0, "/sk");
+        assert_eq!(named(Some("sk"), "sk").0, "sk");
+        assert_eq!(named(Some("other"), "sk:sk"), ("sk:sk".into(), "Launching skill: sk:sk".into()), "the user's own");
+        assert_eq!(named(None, "sk:sk").0, "sk:sk");
     }
 
     #[test]

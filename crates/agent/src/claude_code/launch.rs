@@ -175,7 +175,6 @@ fn arguments(
 }
 
 /// Returns the permission mode. Calls outside the scopes must be decided by this host, not allowed by the mode.
-/// mode.
 fn permission_mode(mode: PermissionMode, allow_list: Option<&ToolAllowList>) -> PermissionMode {
     match mode {
         PermissionMode::Plan => mode,

@@ -33,10 +33,10 @@ struct Expected {
 type Exception = (&'static [&'static str], &'static str, fn(&mut Expected));
 
 const EXCEPTIONS: &[Exception] = &[
-    (&["2.1.330/a_text_plain"], "--output-format text tells nothing but the answer", |expected| {
+    (&["2.1.330/a_text_plain"], "--output-format text prints only the answer", |expected| {
         *expected = Expected::default();
     }),
-    (&["/a_text_json"], "--output-format json tells only the result", |expected| {
+    (&["/a_text_json"], "--output-format json prints only the result", |expected| {
         expected.texts.clear();
         expected.turns = 0;
     }),
@@ -53,7 +53,7 @@ const EXCEPTIONS: &[Exception] = &[
             expected.tokens = Some(tokens(100 * expected.turns as u64, 10 * expected.turns as u64));
         },
     ),
-    (&["i_subagent", "y_lean"], "a sub-agent's text is told only as the result of its call", |expected| {
+    (&["i_subagent", "y_lean"], "a sub-agent's text is reported only as the result of its call", |expected| {
         expected.texts.retain(|text| text != "sub result");
         expected.turns -= 1;
     }),
@@ -161,7 +161,7 @@ impl Expected {
 pub(crate) fn steps(stdout: &str) -> Vec<Step> {
     let mut interpreter = Interpreter::new("test", None);
     let events = stdout.lines().flat_map(|line| interpreter.read(line));
-    events.filter_map(|events| if let CliEvent::Step(step) = events { Some(step) } else { None }).collect()
+    events.filter_map(|event| if let CliEvent::Step(step) = event { Some(step) } else { None }).collect()
 }
 
 /// Reads a capture like a session. Returns the trace and the ending of the last message.
@@ -169,8 +169,8 @@ fn read(stdout: &str) -> (Trace, Option<Done>) {
     let mut interpreter = Interpreter::new("test", None);
     let mut trace = Trace::default();
     let mut done = None;
-    for events in stdout.lines().flat_map(|line| interpreter.read(line)) {
-        match events {
+    for event in stdout.lines().flat_map(|line| interpreter.read(line)) {
+        match event {
             CliEvent::Step(step) => trace.push(&step),
             CliEvent::Done(how) => done = Some(how),
             CliEvent::Request(_)
@@ -303,7 +303,7 @@ fn a_chain_is_billed_message_by_message() {
         let costs: Vec<_> = text
             .lines()
             .flat_map(|line| interpreter.read(line))
-            .filter_map(|events| match events {
+            .filter_map(|event| match event {
                 CliEvent::Step(Step::Finished { usage, .. }) => usage.cost_usd,
                 _ => None,
             })
@@ -322,10 +322,10 @@ fn usage_counted_during_the_turn_equals_the_final_usage() {
         let events: Vec<CliEvent> = text.lines().flat_map(|line| interpreter.read(line)).collect();
         let counted: Vec<_> = events
             .iter()
-            .filter_map(|events| if let CliEvent::Used(tokens) = events { Some(*tokens) } else { None })
+            .filter_map(|event| if let CliEvent::Used(tokens) = event { Some(*tokens) } else { None })
             .collect();
-        let messages = Trace::of(&steps(&text)).usage.tokens.map(|tokens| Tokens { reasoning: None, ..tokens });
-        assert_eq!(counted.into_iter().map(Some).collect::<Vec<_>>(), [messages], "{version}");
+        let total = Trace::of(&steps(&text)).usage.tokens.map(|tokens| Tokens { reasoning: None, ..tokens });
+        assert_eq!(counted.into_iter().map(Some).collect::<Vec<_>>(), [total], "{version}");
     }
 }
 
@@ -338,8 +338,8 @@ fn a_skill_requested_by_the_user_is_a_call_without_an_event() {
             let mut interpreter = Interpreter::new("test", None);
             interpreter.asked(message);
             let mut trace = Trace::default();
-            for events in text.lines().flat_map(|line| interpreter.read(line)) {
-                if let CliEvent::Step(step) = events {
+            for event in text.lines().flat_map(|line| interpreter.read(line)) {
+                if let CliEvent::Step(step) = event {
                     trace.push(&step);
                 }
             }

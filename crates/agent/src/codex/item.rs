@@ -126,34 +126,34 @@ mod tests {
 
     #[test]
     fn a_call_gets_its_canonical_name_and_keeps_its_raw_name() {
-        let describe = |namespace: Option<&str>, name: &str, input: Value| {
+        let names = |namespace: Option<&str>, name: &str, input: Value| {
             let call = call("c", namespace, name, input, "m");
             (call.name, call.raw_name, call.input)
         };
         let own = |name: &str, raw: &str, input: Value| (name.to_owned(), raw.to_owned(), input);
         assert_eq!(
-            describe(None, "exec_command", json!({"cmd": "ls", "workdir": "/w"})),
+            names(None, "exec_command", json!({"cmd": "ls", "workdir": "/w"})),
             own("Bash", "exec_command", json!({"command": "ls", "workdir": "/w"}))
         );
         assert_eq!(
-            describe(None, "shell", json!({"command": ["bash", "-lc", "ls"]})),
+            names(None, "shell", json!({"command": ["bash", "-lc", "ls"]})),
             own("Bash", "shell", json!({"command": "ls"}))
         );
-        assert_eq!(describe(None, "exec_command", json!({"x": 1})), own("Bash", "exec_command", json!({"x": 1})));
-        assert_eq!(describe(None, "exec_command", json!("x")), own("Bash", "exec_command", json!("x")));
+        assert_eq!(names(None, "exec_command", json!({"x": 1})), own("Bash", "exec_command", json!({"x": 1})));
+        assert_eq!(names(None, "exec_command", json!("x")), own("Bash", "exec_command", json!("x")));
         assert_eq!(
-            describe(Some("mcp__db"), "query", json!({"q": 1})),
+            names(Some("mcp__db"), "query", json!({"q": 1})),
             own("mcp__db__query", "mcp__db.query", json!({"q": 1}))
         );
         assert_eq!(
-            describe(Some("multi_agent_v1"), "spawn_agent", json!({"message": "go"})),
+            names(Some("multi_agent_v1"), "spawn_agent", json!({"message": "go"})),
             own("Agent", "multi_agent_v1.spawn_agent", json!({"message": "go"}))
         );
         assert_eq!(
-            describe(None, "view_image", json!({"path": "a.png"})),
+            names(None, "view_image", json!({"path": "a.png"})),
             own("Read", "view_image", json!({"file_path": "a.png"}))
         );
-        assert_eq!(describe(None, "no_such_tool", json!({})), own("no_such_tool", "no_such_tool", json!({})));
+        assert_eq!(names(None, "no_such_tool", json!({})), own("no_such_tool", "no_such_tool", json!({})));
     }
 
     #[test]

@@ -308,8 +308,8 @@ impl Rollout {
                     CallKind::Patch(patch) => {
                         let is_error = !(content.starts_with("Exit code: 0") || content.starts_with("Success"));
                         for made in self.asked(id, patch, &message) {
-                            let of = made.id.clone();
-                            events.extend([call(made), result(of, content.clone(), is_error)]);
+                            let call_id = made.id.clone();
+                            events.extend([call(made), result(call_id, content.clone(), is_error)]);
                         }
                     }
                     CallKind::Script { acted: true, .. } => {}
@@ -374,14 +374,14 @@ impl Rollout {
 
     /// Returns the message of the script that has just acted, and marks that script.
     fn script_acts(&mut self) -> String {
-        let mut of = None;
+        let mut message = None;
         for open in self.open.values_mut() {
             if let CallKind::Script { acted, .. } = &mut open.kind {
                 *acted = true;
-                of = Some(open.message.clone());
+                message = Some(open.message.clone());
             }
         }
-        of.unwrap_or_else(|| self.message())
+        message.unwrap_or_else(|| self.message())
     }
 
     /// Returns the id of the response to which an item belongs. A new response begins when the previous one is

@@ -34,7 +34,9 @@ struct Expected {
 type Exception = (&'static [&'static str], &'static str, fn(&mut Expected));
 
 const EXCEPTIONS: &[Exception] = &[
-    (&["e_badconfig", "i_strict_badkey"], "a bad configuration is told on stderr only", |expected| expected.end(None)),
+    (&["e_badconfig", "i_strict_badkey"], "a bad configuration is reported on stderr only", |expected| {
+        expected.end(None);
+    }),
     (&["a_default_model"], "that server took the one request for a side request", |expected| {
         expected.texts = vec!["side answer".into()];
         expected.answer = Some("side answer".into());
@@ -144,8 +146,8 @@ pub(crate) fn steps(stdout: &str) -> Vec<Step> {
     let mut stream = Stream::default();
     let mut answer = None;
     let mut steps = Vec::new();
-    for messages in stdout.lines().flat_map(|line| stream.read(line)) {
-        match messages {
+    for event in stdout.lines().flat_map(|line| stream.read(line)) {
+        match event {
             StreamEvent::Step(step) | StreamEvent::StdoutOnly(step) => {
                 if let Step::Text { text, .. } = &step {
                     answer = Some(text.clone());
@@ -169,18 +171,18 @@ fn actual(stdout: &str) -> Expected {
     let mut stream = Stream::default();
     let mut trace = Trace::default();
     let mut done = None;
-    for messages in stdout.lines().flat_map(|line| stream.read(line)) {
-        match messages {
+    for event in stdout.lines().flat_map(|line| stream.read(line)) {
+        match event {
             StreamEvent::Step(step) | StreamEvent::StdoutOnly(step) => trace.push(&step),
             StreamEvent::Done(how) => done = Some(how),
             StreamEvent::Thread(_) | StreamEvent::TurnStarted => {}
-            StreamEvent::Unreadable(_) | StreamEvent::TooDeep => panic!("a line cannot be read: {messages:?}"),
+            StreamEvent::Unreadable(_) | StreamEvent::TooDeep => panic!("a line cannot be read: {event:?}"),
         }
     }
     let texts = |text: fn(&model::TracedTurn) -> &String| {
         trace.turns.iter().map(text).filter(|text| !text.is_empty()).cloned().collect::<Vec<_>>()
     };
-    let output = texts(|turn| &turn.text);
+    let said = texts(|turn| &turn.text);
     let (ending, tokens) = match done {
         Some(Ok(tokens)) => (Some("answered"), tokens.map(|tokens| Tokens { reasoning: None, ..tokens })),
         Some(Err(Ending::GaveUp { .. })) => (Some("gave up"), None),
@@ -189,8 +191,8 @@ fn actual(stdout: &str) -> Expected {
     };
     Expected {
         calls: trace.calls.iter().map(|traced| (traced.call.name.clone(), traced.call.input.clone())).collect(),
-        answer: output.last().cloned().filter(|_| ending == Some("answered")),
-        texts: output,
+        answer: said.last().cloned().filter(|_| ending == Some("answered")),
+        texts: said,
         thoughts: texts(|turn| &turn.thinking),
         turns: trace.turns.len(),
         tokens,
@@ -202,8 +204,8 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/captures")
 }
 
-fn folders(of: &str) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(root().join(of)).unwrap();
+fn folders(version: &str) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(root().join(version)).unwrap();
     let mut folders: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
     folders.sort();
     folders
@@ -244,9 +246,9 @@ fn tool_results_are_read_and_retries_are_recorded() {
     let steps = |capture: &str| -> Vec<Step> {
         let text = std::fs::read_to_string(root().join("codex-0.169.0").join(capture).join("stdout.jsonl")).unwrap();
         let mut stream = Stream::default();
-        let messages = text.lines().flat_map(|line| stream.read(line));
-        messages
-            .filter_map(|messages| match messages {
+        let events = text.lines().flat_map(|line| stream.read(line));
+        events
+            .filter_map(|event| match event {
                 StreamEvent::Step(step) | StreamEvent::StdoutOnly(step) => Some(step),
                 _ => None,
             })
@@ -456,7 +458,7 @@ fn a_resumed_thread_continues_its_file_and_a_named_skill_is_a_call() {
     let mut each = Vec::new();
     for part in ["stdout-1.jsonl", "stdout-2.jsonl"] {
         let text = std::fs::read_to_string(root().join("codex-0.169.0-threads/resumed").join(part)).unwrap();
-        each.extend(text.lines().flat_map(|line| stream.read(line)).filter_map(|messages| match messages {
+        each.extend(text.lines().flat_map(|line| stream.read(line)).filter_map(|event| match event {
             StreamEvent::Done(Ok(Some(tokens))) => Some((tokens.input, tokens.cache_read, tokens.output)),
             _ => None,
         }));

@@ -217,8 +217,8 @@ mod tests {
         for text in ["{{ vars.n }}", "{% if %}", "a {{{ x }}} b\n", "{# c #} {{ 1 }}", "{{{{{%", "\"quoted\" \\ {{\n"] {
             assert_eq!(made(&json!({"q": "{{ message }}"}), text), (json!({"q": text}), vec![]), "{text}");
             assert_eq!(made(&json!("<{{ message }}>"), text), (json!(format!("<{text}>")), vec![]), "{text}");
-            let output = made(&json!("{{ messages }}"), text).0;
-            assert_eq!(output[2], json!({"role": "user", "content": text}));
+            let body = made(&json!("{{ messages }}"), text).0;
+            assert_eq!(body[2], json!({"role": "user", "content": text}));
         }
     }
 

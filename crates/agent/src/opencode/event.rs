@@ -330,8 +330,8 @@ fn fault(error: &Value) -> Ending {
         message => message,
     };
     let status = data.get("statusCode").and_then(Value::as_u64);
-    let told = format!("{message} {}", text(data, "responseBody"));
-    let is_own_doing = llm::is_agents_doing(status.and_then(|status| u16::try_from(status).ok()), &told);
+    let all = format!("{message} {}", text(data, "responseBody"));
+    let is_own_doing = llm::is_agents_doing(status.and_then(|status| u16::try_from(status).ok()), &all);
     let message = match status {
         Some(status) => format!("HTTP {status}: {message}"),
         None => message.to_owned(),
@@ -377,7 +377,7 @@ mod tests {
     }
 
     /// Returns the model's message `id`: its text, and its end for `reason`.
-    fn text_of(id: &str, reason: &str) -> [String; 2] {
+    fn answer(id: &str, reason: &str) -> [String; 2] {
         [part("text", "p", id, &json!({"text": "hi"})), finish(id, reason)]
     }
 
@@ -423,7 +423,7 @@ mod tests {
 
     #[test]
     fn output_tokens_include_reasoning_and_a_session_without_messages_has_no_usage() {
-        let (steps, done) = ended(&[text_of("m1", "tool-calls"), text_of("m2", "stop")].concat());
+        let (steps, done) = ended(&[answer("m1", "tool-calls"), answer("m2", "stop")].concat());
         let Some(Step::Finished { usage, .. }) = steps.last() else { panic!("{steps:?}") };
         let tokens = Tokens { input: 160, cache_read: 40, cache_write: 8, output: 20, reasoning: Some(6) };
         assert_eq!((usage.tokens, usage.cost_usd, done), (Some(tokens), Some(1.0), Ending::Finished));
@@ -460,7 +460,7 @@ mod tests {
         let done = |lines: &[String]| ended(lines).1;
         let overflow = error(json!({"name": "ContextOverflowError", "data": {"message": "too long"}}));
         assert_eq!(done(std::slice::from_ref(&overflow)), Ending::GaveUp { reason: "too long".into() });
-        let [text, stop] = text_of("m1", "stop");
+        let [text, stop] = answer("m1", "stop");
         assert_eq!(done(&[overflow, text, stop]), Ending::Finished, "it has made room");
         let api = error(json!({"name": "APIError", "data": {"message": "no", "statusCode": 503}}));
         assert_eq!(done(&[finish("m1", "tool-calls"), api]), Ending::ProviderFailed { reason: "HTTP 503: no".into() });
@@ -477,8 +477,8 @@ mod tests {
             );
         }
         assert!(matches!(done(&[finish("m1", "tool-calls")]), Ending::Aborted { .. }));
-        assert_eq!(done(&text_of("m1", "other")), Ending::Finished);
-        assert!(matches!(done(&text_of("m1", "new")), Ending::Aborted { reason } if reason.contains("`new`")));
+        assert_eq!(done(&answer("m1", "other")), Ending::Finished);
+        assert!(matches!(done(&answer("m1", "new")), Ending::Aborted { reason } if reason.contains("`new`")));
     }
 
     #[test]
@@ -488,7 +488,7 @@ mod tests {
         let unused = part("step_finish", "z", "m1", &json!({"reason": "stop"}));
         assert!(matches!(done(unused), Ending::Aborted { reason } if reason.contains("said nothing")));
         for finish in [json!({"reason": 7}), json!({})] {
-            let [text, _] = text_of("m1", "stop");
+            let [text, _] = answer("m1", "stop");
             let (_, done) = ended(&[text, part("step_finish", "z", "m1", &finish)]);
             assert!(matches!(done, Ending::Aborted { reason } if reason.contains("does not say how it ended")));
         }

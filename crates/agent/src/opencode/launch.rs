@@ -286,12 +286,12 @@ mod tests {
     #[test]
     fn sub_agent_keys_for_other_clis_are_omitted() {
         let own = r#"{"tools": {"bash": false}, "model": "anthropic/x", "temperature": 0.1, "color": "red"}"#;
-        let messages = sub_agent(&sub_agent_of("r", own));
+        let definition = sub_agent(&sub_agent_of("r", own));
         let expected = json!({"description": "d", "mode": "subagent", "prompt": "Review.", "tools": {"bash": false},
             "model": "anthropic/x", "temperature": 0.1});
-        assert_eq!(messages, expected);
-        let messages = sub_agent(&sub_agent_of("r", r#"{"tools": "Read, Grep", "model": "haiku"}"#));
-        assert_eq!(messages, json!({"description": "d", "mode": "subagent", "prompt": "Review."}));
+        assert_eq!(definition, expected);
+        let definition = sub_agent(&sub_agent_of("r", r#"{"tools": "Read, Grep", "model": "haiku"}"#));
+        assert_eq!(definition, json!({"description": "d", "mode": "subagent", "prompt": "Review."}));
     }
 
     #[test]

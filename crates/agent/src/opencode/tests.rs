@@ -28,7 +28,7 @@ struct Expected {
 type Exception = (&'static [&'static str], &'static str, fn(&mut Expected));
 
 const EXCEPTIONS: &[Exception] = &[
-    (&["c_fail"], "what a tool that is not there was called with is not told", |expected| {
+    (&["c_fail"], "the arguments of a tool that does not exist are not reported", |expected| {
         expected.calls[2].1 = json!({});
     }),
     (&["h_ask", "h_ask_auto"], "a session without a user has no question tool, so the same holds", |expected| {
@@ -43,7 +43,7 @@ const EXCEPTIONS: &[Exception] = &[
             expected.end("gave up");
         },
     ),
-    (&["b_tools_more"], "a sub-agent's text is told only as the result of its call", |expected| {
+    (&["b_tools_more"], "a sub-agent's text is reported only as the result of its call", |expected| {
         expected.texts.retain(|text| text != "sub result");
         expected.turns -= 1;
         expected.tokens = Some(tokens(400, 40));
@@ -60,7 +60,7 @@ const EXCEPTIONS: &[Exception] = &[
     }),
     (
         &["j_sigINT_in_bash", "j_sigKILL_in_bash", "j_sigTERM_in_bash"],
-        "a call is told of when it is over, and what a message took when it is complete",
+        "a call is reported when it is over, and the usage of a message when it is complete",
         |expected| {
             expected.calls.truncate(1);
             expected.tokens = Some(tokens(100, 10));
@@ -130,7 +130,7 @@ fn read(stdout: &str) -> (Vec<Step>, Ending) {
     let events = stdout.lines().flat_map(|line| interpreter.read(line)).collect::<Vec<_>>();
     let mut steps: Vec<Step> = events
         .into_iter()
-        .filter_map(|events| match events {
+        .filter_map(|event| match event {
             OpenCodeEvent::Step(step) => Some(step),
             OpenCodeEvent::Started | OpenCodeEvent::Complete { .. } => None,
             OpenCodeEvent::Unreadable(_) | OpenCodeEvent::TooDeep => None,
@@ -225,23 +225,23 @@ fn every_capture_matches_its_script() {
 fn calls_have_canonical_names_and_failed_ones_are_errors() {
     let calls = |capture: &str| -> Vec<(String, bool)> {
         let trace = Trace::of(&read(&stdout(capture)).0);
-        let describe = trace
+        let traced_calls = trace
             .calls
             .iter()
             .map(|traced| (traced.call.name.clone(), traced.result.as_ref().is_some_and(|result| result.is_error)));
-        describe.collect()
+        traced_calls.collect()
     };
-    let describe =
+    let expected =
         |list: &[(&str, bool)]| list.iter().map(|(name, failed)| ((*name).to_owned(), *failed)).collect::<Vec<_>>();
-    assert_eq!(calls("b_tools"), describe(&[("Read", false), ("Bash", false), ("Write", false), ("Edit", false)]));
+    assert_eq!(calls("b_tools"), expected(&[("Read", false), ("Bash", false), ("Write", false), ("Edit", false)]));
     assert_eq!(
         calls("c_fail"),
-        describe(&[("Bash", true), ("Read", true), ("no_such_tool", true), ("Edit", true), ("Bash", true)])
+        expected(&[("Bash", true), ("Read", true), ("no_such_tool", true), ("Edit", true), ("Bash", true)])
     );
-    assert_eq!(calls("g_skill"), describe(&[("Skill", false), ("Skill", true)]));
+    assert_eq!(calls("g_skill"), expected(&[("Skill", false), ("Skill", true)]));
     assert_eq!(
         calls("b_tools_more"),
-        describe(&[("Glob", true), ("Grep", true), ("TodoWrite", false), ("Task", false)]),
+        expected(&[("Glob", true), ("Grep", true), ("TodoWrite", false), ("Task", false)]),
         "in the order in which the model called them, not in that in which they ended"
     );
 }
@@ -264,12 +264,12 @@ fn a_denied_call_is_reported_with_the_reason_for_the_session_end() {
 
 #[test]
 fn an_error_contains_the_message_of_the_provider() {
-    for (capture, output) in [
+    for (capture, reason) in [
         ("e_400", "HTTP 400: scripted 400"),
         ("e_429", "HTTP 429: scripted 429"),
         ("e_hang_stream", "The operation timed out."),
     ] {
-        assert_eq!(read(&stdout(capture)).1, Ending::ProviderFailed { reason: output.into() });
+        assert_eq!(read(&stdout(capture)).1, Ending::ProviderFailed { reason: reason.into() });
     }
 }
 

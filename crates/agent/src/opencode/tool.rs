@@ -204,9 +204,9 @@ mod tests {
         let text = "*** Begin Patch\n*** Add File: a.txt\n+one\n*** Delete File: b.txt\n*** End Patch\n";
         let state = json!({"status": "completed", "input": {"patchText": text}, "output": "Success"});
         let calls = read(&part("apply_patch", &state), "m1");
-        let messages: Vec<_> =
+        let fields: Vec<_> =
             calls.iter().map(|(call, result)| (call.id.as_str(), call.name.as_str(), result.is_error)).collect();
-        assert_eq!(messages, [("c1:a.txt", "Write", false), ("c1:b.txt", "Bash", false)]);
+        assert_eq!(fields, [("c1:a.txt", "Write", false), ("c1:b.txt", "Bash", false)]);
         let state = json!({"status": "error", "input": {"patchText": "nonsense"}, "error": "no patch"});
         assert_eq!(read(&part("apply_patch", &state), "m1")[0].0.name, "apply_patch");
     }

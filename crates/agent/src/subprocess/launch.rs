@@ -38,14 +38,14 @@ impl Launch {
         conversation: &str,
     ) -> Result<Self, Breakage> {
         let written = config.cwd.as_deref().unwrap_or_default();
-        let (place, cwd) =
+        let (owner, cwd) =
             match written.strip_prefix(PROJECT).filter(|below| below.is_empty() || below.starts_with('/')) {
                 Some(below) => ("project", project.join(below.trim_start_matches('/'))),
                 None => ("sandbox", sandbox.work().join(written)),
             };
         if !cwd.is_dir() {
-            let hint = if place == "sandbox" { "; the case's fixtures can create it" } else { "" };
-            let reason = format!("the {place} has no folder `{written}` to run in (`cwd`){hint}");
+            let hint = if owner == "sandbox" { "; the case's fixtures can create it" } else { "" };
+            let reason = format!("the {owner} has no folder `{written}` to run in (`cwd`){hint}");
             return Err(Breakage::environment(reason));
         }
         let files = FileResolver { cwd: &cwd, project };
@@ -64,7 +64,7 @@ impl Launch {
         // The other files of the project stay invisible in an isolated sandbox.
         let named = words.iter().map(Path::new).filter(|word| word.is_absolute() && word.exists());
         named.for_each(|file| sandbox.show(file));
-        if place == "project" {
+        if owner == "project" {
             sandbox.show(&cwd);
         }
         let launch = Self { sandbox, words, cwd, env, missing_script };

@@ -114,8 +114,8 @@ async fn a_missing_key_is_an_environment_fault() {
     let breakage = harness.play(&Chat).await.err().unwrap();
     assert_eq!(breakage.fault, model::Fault::Environment);
     assert!(breakage.reason.contains("OPENAI_API_KEY is not set"), "{breakage}");
-    let messages = harness.check(&Chat);
-    assert_eq!(messages, ["the model `openai:m1` cannot be used: `openai` needs a key: OPENAI_API_KEY is not set"]);
+    let problems = harness.check(&Chat);
+    assert_eq!(problems, ["the model `openai:m1` cannot be used: `openai` needs a key: OPENAI_API_KEY is not set"]);
 }
 
 /// Plays a scripted model over the network, through the provider called `name` and its wire format.

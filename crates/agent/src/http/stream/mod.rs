@@ -346,7 +346,7 @@ fn reported(map: &Map<String, Value>, kind: &str, name: &str) -> Option<String> 
 /// Reads a piece in an unknown format that has text in a usual field.
 fn other(map: &Map<String, Value>, state: &mut StreamState) {
     const MORE: [&str; 3] = ["delta", "token", "chunk"];
-    if let Some(text) = document::TEXTS.iter().chain(&MORE).find_map(|place| map.get(*place)?.as_str()) {
+    if let Some(text) = document::TEXTS.iter().chain(&MORE).find_map(|key| map.get(*key)?.as_str()) {
         state.answer.append_default_text(text);
         state.answer.count.read_from(map);
         if let Some(calls) = map.get("tool_calls").filter(|calls| !calls.is_null()) {

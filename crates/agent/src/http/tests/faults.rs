@@ -9,7 +9,7 @@ use super::*;
 
 #[tokio::test]
 async fn an_error_status_fails_the_agent_and_records_request_and_response() {
-    for (status, headers, body, messages) in [
+    for (status, headers, body, answered) in [
         (
             500,
             vec![],
@@ -21,7 +21,7 @@ async fn an_error_status_fails_the_agent_and_records_request_and_response() {
     ] {
         let bot = Bot::open(move |_| reply(status, &headers, &[body.as_bytes()])).await;
         let mut played = run(&json!({"url": bot.url("/chat?key=abc")}), &["go", "on"]).await;
-        let expected = format!("POST {} {messages}", bot.url("/chat"));
+        let expected = format!("POST {} {answered}", bot.url("/chat"));
         assert_eq!(reason(&played), expected);
         assert_eq!((played.endings.len(), bot.seen().len()), (1, 1), "it is not retried");
         let steps = played.steps();
@@ -65,7 +65,7 @@ async fn a_redirect_is_not_followed_and_its_target_is_reported() {
 async fn answers_that_cannot_be_read_are_the_agents_failure() {
     let ok = |head: &str, body: &[u8]| [format!("HTTP/1.1 200 OK\r\n{head}\r\n").as_bytes(), body].concat();
     let json = "content-type: application/json\r\n";
-    for (answer, messages) in [
+    for (answer, expected) in [
         (ok("content-length: 0\r\n", b""), "the answer is empty"),
         (ok(&format!("{json}content-length: 5\r\n"), b"{\"a\":"), "the answer is unreadable: it is not valid JSON"),
         (ok(&format!("{json}content-length: 2\r\n"), b"\xff\xfe"), "the answer is not UTF-8, at byte 0"),
@@ -79,13 +79,13 @@ async fn answers_that_cannot_be_read_are_the_agents_failure() {
     ] {
         let mut played = run(&json!({"url": raw(vec![answer.clone()]).await}), &["go"]).await;
         let notices = notices(&mut played).join("\n");
-        assert!(notices.contains("\"message\":\"go\"") && notices.contains("received:"), "{messages}: {notices}");
-        let has_answer = !messages.starts_with("POST");
-        assert_eq!(notices.contains("received:\n200 OK"), has_answer, "{messages}: {notices}");
+        assert!(notices.contains("\"message\":\"go\"") && notices.contains("received:"), "{expected}: {notices}");
+        let has_answer = !expected.starts_with("POST");
+        assert_eq!(notices.contains("received:\n200 OK"), has_answer, "{expected}: {notices}");
         let is_nothing = notices.ends_with("received: nothing") || notices.ends_with("received:\n(not HTTP)");
-        assert!(has_answer || is_nothing, "{messages}: {notices}");
-        assert!(reason(&played).starts_with(messages), "{} instead of {messages}", reason(&played));
-        match messages {
+        assert!(has_answer || is_nothing, "{expected}: {notices}");
+        assert!(reason(&played).starts_with(expected), "{} instead of {expected}", reason(&played));
+        match expected {
             "POST http" if answer.is_empty() => assert!(reason(&played).contains("closed before there was an answer")),
             "POST http" => assert!(reason(&played).contains("the response is not HTTP"), "{}", reason(&played)),
             _ => {}
@@ -180,14 +180,13 @@ async fn an_unreachable_address_is_not_a_failure_of_the_agent() {
         let steps = played.steps();
         let again = steps.iter().filter(|step| matches!(step, Step::Retry { status: None, .. })).count();
         assert_eq!(again, retries, "{url}");
-        let messages =
-            steps.iter().find_map(|step| if let Step::Notice { text, .. } = step { Some(text) } else { None });
-        let messages = messages.unwrap();
+        let notice = steps.iter().find_map(|step| if let Step::Notice { text, .. } = step { Some(text) } else { None });
+        let notice = notice.unwrap();
         assert!(
-            messages.starts_with("sent: nothing, because there was no connection; the request was\nPOST "),
-            "{messages}"
+            notice.starts_with("sent: nothing, because there was no connection; the request was\nPOST "),
+            "{notice}"
         );
-        assert!(messages.ends_with("received: nothing"), "{messages}");
+        assert!(notice.ends_with("received: nothing"), "{notice}");
     }
 }
 
@@ -232,8 +231,8 @@ async fn a_slow_agent_is_abandoned_when_the_trial_must_stop() {
     });
     let mut played = played.unwrap();
     assert_eq!(played.endings, [Ending::Cancelled]);
-    let messages = notices(&mut played).join("\n");
-    assert!(messages.starts_with("sent:\nPOST ") && messages.ends_with("received: nothing"), "{messages}");
+    let notices = notices(&mut played).join("\n");
+    assert!(notices.starts_with("sent:\nPOST ") && notices.ends_with("received: nothing"), "{notices}");
 }
 
 #[tokio::test]
@@ -253,10 +252,10 @@ async fn credential_headers_are_hidden_and_others_are_shown() {
     for message in ["go", "fail"] {
         let mut played = run(&keys, &[message]).await;
         let events = played.describe();
-        let messages = format!("{:?}{:?}{events}", played.turn.trace(), played.endings);
+        let recorded = format!("{:?}{:?}{events}", played.turn.trace(), played.endings);
         assert!(
-            !messages.contains("canary") && messages.contains("[masked]") && messages.contains("x-stage: in test"),
-            "{messages}"
+            !recorded.contains("canary") && recorded.contains("[masked]") && recorded.contains("x-stage: in test"),
+            "{recorded}"
         );
     }
 }

@@ -201,7 +201,7 @@ async fn a_connection_that_closes_early_does_not_make_a_stream_complete() {
 
 #[tokio::test]
 async fn text_before_a_stream_broke_is_kept() {
-    for (kind, text, messages) in [
+    for (kind, text, expected) in [
         (
             "text/event-stream",
             "data: {\"choices\":[{\"delta\":{\"content\":\"Hel\"}}]}\n\ndata: {\"error\":{\"message\":\"overloaded\",\"code\":503}}\n\n",
@@ -227,8 +227,8 @@ async fn text_before_a_stream_broke_is_kept() {
     ] {
         let bot = Bot::open(move |_| reply(200, &[("content-type", kind)], &[text.as_bytes()])).await;
         let mut played = run(&json!({"url": bot.url("/")}), &["go"]).await;
-        assert_eq!(reason(&played), messages);
-        assert_eq!((played.turn.trace().turns[0].text.as_str(), played.answer()), ("Hel", None), "{messages}");
+        assert_eq!(reason(&played), expected);
+        assert_eq!((played.turn.trace().turns[0].text.as_str(), played.answer()), ("Hel", None), "{expected}");
         let notice = notices(&mut played).remove(0);
         assert!(notice.starts_with("sent:\nPOST http://127.0.0.1") && notice.contains("Hel"), "{notice}");
     }

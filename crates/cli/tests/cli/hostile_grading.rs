@@ -1,5 +1,5 @@
-//! Attacks on the commands that grade a trial: `specimens/hostile/grading.yaml`. All of them run in one run, next to the
-//! same trials without an attack.
+//! Attacks on the grading of trials: `specimens/hostile/grading.yaml`, next to the same trials without an attack. A third
+//! of them runs in each kind of sandbox, or all of them if the variable [`ALL`] is set.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
@@ -12,6 +12,9 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use testkit::Project;
 
+/// Variable with which all attacks run in each kind of sandbox.
+const ALL: &str = "TRIALRUN_ALL_ATTACKS";
+
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Table {
@@ -21,11 +24,14 @@ struct Table {
     honest: BTreeMap<String, Attack>,
 }
 
-/// Project without its work, whose assertion is not met.
+/// Project without its work, whose assertions are not met.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct FixtureProject {
-    assertion: Value,
+    assertions: Vec<Value>,
+    /// Script that agents run first.
+    #[serde(default)]
+    before: String,
     /// Contents of its files.
     files: BTreeMap<String, String>,
 }
@@ -104,60 +110,73 @@ fn no_attack_passes(kind: &str) {
     project.write("trialrun.yaml", &format!("sandbox: {{provider: {kind}, network: open}}\n"));
     // The message selects the attack.
     let mut agent = "read -r line\ncase $line in\n".to_owned();
+    for (name, FixtureProject { before, .. }) in &table.projects {
+        writeln!(agent, "*\" on {name}.\"*)\n{before}\n;;").unwrap();
+        project.write(&format!("scenarios/none-{name}.yaml"), &case("none", name, &table.projects[name]));
+    }
+    agent.push_str("esac\ncase $line in\n");
+    let is_here = |at: usize| std::env::var_os(ALL).is_some() || at % 3 == usize::from(kind == "local");
+    let mut attempts = 0;
     for (name, attack) in table.attacks.iter().chain(&table.honest) {
-        writeln!(agent, "*\"attack {name}.\"*)\n{}\n;;", attack.agent).unwrap();
+        writeln!(agent, "*\"attack {name} on\"*)\n{}\n;;", attack.agent).unwrap();
         for fixture in attack.project.split(' ') {
-            project.write(&format!("scenarios/{name}-{fixture}.yaml"), &case(name, fixture, &table.projects[fixture]));
+            if is_here(attempts) {
+                project
+                    .write(&format!("scenarios/{name}-{fixture}.yaml"), &case(name, fixture, &table.projects[fixture]));
+            }
+            attempts += 1;
         }
     }
     agent.push_str("esac\nprintf '{\"text\": \"done\"}\\n'\n");
     project.write("agent.sh", &agent);
-    for (name, fixture) in &table.projects {
-        project.write(&format!("scenarios/none-{name}.yaml"), &case("none", name, fixture));
-    }
     let arguments = ["run", "--retries", "0", "-j", "4", "--report", "terminal", "--report", "json=r.json"];
     let ran = project.run(&arguments);
     let report: Value = serde_json::from_str(&project.read("r.json")).unwrap_or_else(|_| panic!("{}", ran.output()));
     let trials = report["trials"].as_array().unwrap();
-    let agents = table.attacks.values().chain(table.honest.values());
-    let attempts: usize = agents.map(|attack| attack.project.split(' ').count()).sum();
-    assert_eq!(trials.len(), attempts + table.projects.len(), "{}", ran.output());
-    let mut wrong = Vec::new();
-    for trial in trials {
-        let title = trial["scenario"].as_str().or(trial["case"].as_str()).unwrap_or_default();
-        let name = title.split(' ').next().unwrap_or_default();
-        let found = trial["integrity"].as_array().unwrap();
-        if table.honest.contains_key(name) {
-            if trial["outcome"] != "passed" || !found.is_empty() {
-                wrong.push(format!("{title}: {}, {found:?}, {}", trial["outcome"], trial["findings"]));
-            }
-            continue;
-        }
-        let attack = table.attacks.get(name);
-        let signs = attack.map_or(&[][..], |attack| &attack.signs);
-        let result = attack.map_or("failed", |attack| &attack.result);
-        assert!(result == "failed" || !signs.is_empty(), "{name} is neither prevented nor detected");
-        let is_marked = signs.iter().all(|kind| found.iter().any(|sign| sign["kind"] == **kind));
-        if trial["outcome"] != *result || !is_marked {
-            wrong.push(format!("{title}: {}, {found:?}, {}", trial["outcome"], trial["findings"]));
-        }
-    }
+    let expected = (0..attempts).filter(|at| is_here(*at)).count() + table.projects.len();
+    assert_eq!(trials.len(), expected, "{}", ran.output());
+    let wrong: Vec<String> = trials.iter().filter_map(|trial| mistake(&table, trial)).collect();
     assert!(wrong.is_empty(), "in {kind}: {wrong:#?}");
+}
+
+/// Returns the trial in words if it does not have the result that the table expects.
+fn mistake(table: &Table, trial: &Value) -> Option<String> {
+    let title = trial["scenario"].as_str().or(trial["case"].as_str()).unwrap_or_default();
+    let name = title.split(' ').next().unwrap_or_default();
+    let (signs, findings) = (trial["integrity"].as_array().unwrap(), trial["findings"].as_array().unwrap());
+    let attack = table.attacks.get(name);
+    let is_marked = |kind: &String| signs.iter().any(|sign| sign["kind"] == **kind);
+    let is_met = |finding: &Value| finding["status"] == "met";
+    let mut graded = findings.iter().filter(|finding| finding["id"].as_str().unwrap().starts_with("graded"));
+    let is_right = match (table.honest.contains_key(name), attack.map_or("failed", |attack| &attack.result)) {
+        (true, _) | (false, "open") => trial["outcome"] == "passed" && signs.is_empty(),
+        (false, "passed") => trial["outcome"] == "passed" && !signs.is_empty(),
+        // An agent that does not come to its end attacks nothing.
+        (false, _) => {
+            trial["outcome"] == "failed"
+                && !graded.any(is_met)
+                && !trial["because"].to_string().contains("its process ended before it answered")
+        }
+    };
+    let is_right = is_right && attack.is_none_or(|attack| attack.signs.iter().all(is_marked));
+    (!is_right).then(|| format!("{title}: {}, {signs:?}, {findings:?}", trial["outcome"]))
 }
 
 /// Returns the case of an attack on a project.
 fn case(name: &str, fixture: &str, project: &FixtureProject) -> String {
     let files: Vec<Value> =
         project.files.iter().map(|(path, content)| json!({"path": path, "content": content})).collect();
-    let mut assertion = project.assertion.clone();
-    assertion["id"] = "graded".into();
+    let mut assertions = project.assertions.clone();
+    for (at, assertion) in assertions.iter_mut().enumerate() {
+        assertion["id"] = format!("graded-{at}").into();
+    }
     let case = json!({
         "scenario": format!("{name} {fixture}"),
         "system_prompt": "Answer.",
-        "user_prompt": format!("attack {name}."),
+        "user_prompt": format!("attack {name} on {fixture}."),
         "agent": "subprocess:sh agent.sh",
         "fixtures": {"git_init": true, "files_committed": files},
-        "assertions": [assertion],
+        "assertions": assertions,
     });
     case.to_string()
 }

@@ -56,7 +56,7 @@ pub use recording::Recorded;
 pub use run::{Launch, Resumed, Signals, Started, record, unrecorded};
 pub use run_lock::{LockError, RunLock};
 pub use sandbox_choice::{AUTO_SANDBOX, try_out};
-pub use selection::{none_failed, nothing_selected};
+pub use selection::none_failed;
 pub use session::{Place, Session, create_state_folder, normalize, shown};
 pub use settings::{Row, RunSpec};
 pub use trial_spec::TrialSpec;

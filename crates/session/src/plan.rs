@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::masking::without_secrets;
 use crate::overrides::Overrides;
 use crate::sandbox_choice::AUTO_SANDBOX;
-use crate::selection::{NamedCases, failed_cases, known_ids, nearest_case, unknown_cases, unknown_tags};
+use crate::selection::{self, NamedCases, failed_cases, known_ids, nearest_case, unknown_cases, unknown_tags};
 use crate::session::{Session, shown};
 use crate::settings::RunSpec;
 
@@ -35,6 +35,13 @@ pub struct Planned {
     pub case_ids: Vec<String>,
     /// Number of the part of the run that these trials are, from 1, and number of all parts; `None` for the whole run.
     pub shard: Option<(u64, u64)>,
+}
+
+impl Planned {
+    /// Returns the error for a plan without trials.
+    pub fn nothing_selected(&self) -> Error {
+        selection::nothing_selected(self.spec.overrides(), &self.plan, self.nearest.as_deref(), &self.case_ids)
+    }
 }
 
 impl Overrides {

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use model::{Answer, Diagnostic, Event, Outcome, TrialId};
 use report::counted;
+use runner::Plan;
 use store::{Store, TrialFilter};
 
 use crate::error::Error;
 use crate::named_run::named_run;
 use crate::overrides::Overrides;
-use crate::plan::Planned;
 use crate::session::{normalize, shown};
 
 /// Separator between a suite or a file and one of its cases.
@@ -149,8 +149,12 @@ pub(crate) fn known_ids(suites: &[model::Suite]) -> Vec<String> {
 }
 
 /// Returns the error for an empty selection.
-pub fn nothing_selected(planned: &Planned) -> Error {
-    let (plan, overrides) = (&planned.plan, planned.spec.overrides());
+pub(crate) fn nothing_selected(
+    overrides: &Overrides,
+    plan: &Plan,
+    nearest: Option<&str>,
+    case_ids: &[String],
+) -> Error {
     if plan.cases_loaded == 0 {
         return Error::nothing("no case was found")
             .hint("`trialrun list` shows all cases; `trialrun init` creates a first test");
@@ -161,8 +165,8 @@ pub fn nothing_selected(planned: &Planned) -> Error {
     }
     let names_cases = !by.cases.is_empty() || overrides.named().iter().any(|name| name.contains(OF_CASE));
     Error::nothing(format!("none of {} was selected", counted(plan.cases_loaded, "case")))
-        .maybe_hint(planned.nearest.as_ref().map(|near| format!("did you mean `{near}`?")))
-        .maybe_hint(names_cases.then(|| listed_ids(&planned.case_ids)))
+        .maybe_hint(nearest.map(|near| format!("did you mean `{near}`?")))
+        .maybe_hint(names_cases.then(|| listed_ids(case_ids)))
         .hint("`trialrun list` shows all cases with their tags")
 }
 

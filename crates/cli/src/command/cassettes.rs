@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use store::{RunFilter, Store, TrialFilter};
 
 use crate::command;
-use session::{Planned, Session, nothing_selected};
+use session::{Planned, Session};
 
 use crate::error::CliError;
 use crate::place;
@@ -125,7 +125,7 @@ pub fn run(global: &Global, args: &CassettesArgs, terminal: &Terminal) -> Result
         if prepared.diagnostics.iter().any(model::Diagnostic::is_error) {
             return Ok(ExitCode::from(exit::INVALID));
         }
-        return Err(nothing_selected(&prepared));
+        return Err(prepared.nothing_selected());
     }
     let rows = rows(&session, &prepared)?;
     if let Some(refresh) = args.refresh {

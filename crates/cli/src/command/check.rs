@@ -11,14 +11,14 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::ci::folder_in_repository;
-use session::{Planned, nothing_selected};
+use session::{Planned};
 
 use crate::error::CliError;
-use crate::place;
 use crate::exit;
 use crate::global::Global;
-use session::overrides::{ArmArgs, CassetteArgs, Overrides, SelectionArgs};
+use crate::place;
 use crate::terminal::Terminal;
+use session::overrides::{ArmArgs, CassetteArgs, Overrides, SelectionArgs};
 
 /// Arguments of `check`.
 #[derive(Debug, clap::Args)]
@@ -133,7 +133,7 @@ fn check_as(
     let is_unknown = plan.trials.is_empty() && !args.selection.cases.is_empty() && errors == 0;
     if is_unknown && is_text {
         terminal.diagnostics(&diagnostics);
-        return Err(nothing_selected(&planned));
+        return Err(planned.nothing_selected());
     }
     if output == Output::Sarif {
         terminal.json(&report::sarif(&diagnostics, &folder_in_repository(), env!("CARGO_PKG_VERSION")));
@@ -240,8 +240,9 @@ fn claims(plan: &Plan) -> Vec<Claim<'_>> {
     let mut cases: Vec<_> = trials.filter(|trial| known.insert((&trial.id.suite, &trial.id.case))).collect();
     // Cases appear in the order in which they are written, regardless of the order of their trials.
     cases.sort_by_key(|trial| trial.position);
-    let of = cases.into_iter().flat_map(|trial| trial.checks.iter().map(move |check| (trial, check)));
-    of.filter(|(_, check)| check.is_claim())
+    let checks = cases.into_iter().flat_map(|trial| trial.checks.iter().map(move |check| (trial, check)));
+    checks
+        .filter(|(_, check)| check.is_claim())
         .map(|(trial, check)| Claim {
             suite: &trial.id.suite,
             case: &trial.id.case,

@@ -7,14 +7,13 @@ use report::columns;
 use serde_json::json;
 
 use session::AUTO_SANDBOX;
-use session::{nothing_selected};
 
 use crate::error::CliError;
-use crate::place;
 use crate::exit;
 use crate::global::Global;
-use session::overrides::Overrides;
+use crate::place;
 use crate::terminal::Terminal;
+use session::overrides::Overrides;
 
 /// Arguments of `list`.
 #[derive(Debug, Clone, clap::Args)]
@@ -101,7 +100,7 @@ pub fn run(global: &Global, args: &ListArgs, terminal: &Terminal) -> Result<Exit
         terminal.json(&rows);
     } else if trials.is_empty() && !prepared.diagnostics.iter().any(model::Diagnostic::is_error) {
         terminal.diagnostics(&prepared.diagnostics);
-        return Err(nothing_selected(&prepared));
+        return Err(prepared.nothing_selected());
     } else {
         terminal.out(&cases(&prepared.plan));
     }
@@ -154,13 +153,13 @@ fn built_in(args: &ListArgs) -> Option<Vec<(String, String)>> {
     if args.agents {
         Some(agent::AGENTS.iter().map(|agent| row(agent.name(), agent.description().summary)).collect())
     } else if args.assertions {
-        let shown = |implicit: bool, summary: &str| {
+        let described = |implicit: bool, summary: &str| {
             if implicit { format!("{summary} (part of every trial)") } else { summary.to_owned() }
         };
         Some(
             grade::ASSERTIONS
                 .iter()
-                .map(|assertion| row(assertion.name, &shown(assertion.is_implicit(), assertion.summary)))
+                .map(|assertion| row(assertion.name, &described(assertion.is_implicit(), assertion.summary)))
                 .collect(),
         )
     } else if args.operators {

@@ -8,7 +8,6 @@ use std::process::ExitCode;
 
 use serde_json::json;
 
-use session::{nothing_selected};
 
 use crate::error::CliError;
 use crate::place;
@@ -49,7 +48,7 @@ pub fn run(global: &Global, args: &PlanArgs, terminal: &Terminal) -> Result<Exit
         return Ok(ExitCode::from(exit::INVALID));
     }
     if plan.trials.is_empty() {
-        return Err(nothing_selected(&prepared));
+        return Err(prepared.nothing_selected());
     }
     let history = match session.find_store()? {
         Some(store) => History::read(&*store, plan)?,

@@ -7,7 +7,7 @@ use model::{Case, Diagnostic, HookRecord, RemoteMode};
 use report::{Reporter, RunHash};
 use runner::{Plan, PlannedTrial, RunEnd};
 use session::overrides::{GateArgs, ReportArgs};
-use session::{Launch, Overrides, Planned, Recorded, Session, Started, none_failed, nothing_selected, settings};
+use session::{Launch, Overrides, Planned, Recorded, Session, Started, none_failed, settings};
 
 use super::cleanup::AfterTrial;
 use crate::error::CliError;
@@ -89,7 +89,7 @@ pub fn run_planned(
         // merged.
         match args.selection.shard.filter(|_| planned.plan.cases_matched > 0) {
             Some((index, of)) => terminal.err(&format!("note: shard {index}/{of} has no cases\n")),
-            None => return Err(nothing_selected(&planned)),
+            None => return Err(planned.nothing_selected()),
         }
     }
     if let Some(warning) = args.schedule.timeout.and_then(|timeout| timeout.warning(&session.project)) {

@@ -80,12 +80,12 @@ fn audited(trial: &PlannedTrial) -> AuditedCase {
 
 /// Adds the verdicts on the adversaries in a fixed order, so that two audits are equal.
 fn enter(builder: &mut AuditBuilder, records: Vec<TrialRecord>, names: &HashMap<String, &'static str>) {
-    let place = |record: &TrialRecord| {
+    let number = |record: &TrialRecord| {
         let name = names.get(&*record.id)?;
         ADVERSARIES.iter().position(|adversary| adversary.name() == *name)
     };
     let mut records: Vec<(usize, TrialRecord)> =
-        records.into_iter().filter_map(|record| Some((place(&record)?, record))).collect();
+        records.into_iter().filter_map(|record| Some((number(&record)?, record))).collect();
     records.sort_by_key(|(at, _)| *at);
     for (at, record) in records {
         let adversary = ADVERSARIES[at];

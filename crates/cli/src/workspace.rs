@@ -8,9 +8,9 @@ use serde_json::Value;
 use store::{RunFilter, Store};
 
 use crate::error::CliError;
-use crate::place;
 use crate::global::Global;
 use crate::named_run::named_run;
+use crate::place;
 use crate::terminal::Terminal;
 
 /// Artefact that identifies its run.
@@ -161,9 +161,9 @@ fn recorded(store: &dyn Store, workspace: &Path, iteration: Option<&str>) -> Res
             return Ok(run);
         }
     }
-    let of = skill.map(|skill| format!(" of the `{skill}` skill")).unwrap_or_default();
+    let of_skill = skill.map(|skill| format!(" of the `{skill}` skill")).unwrap_or_default();
     let what = iteration.map_or("run".to_owned(), |iteration| format!("run with the label `{iteration}`"));
-    Err(CliError::usage(format!("{} does not exist, and no {what}{of} is recorded", workspace.display()))
+    Err(CliError::usage(format!("{} does not exist, and no {what}{of_skill} is recorded", workspace.display()))
         .hint("`trialrun history` lists recorded trials; `run --workspace DIR` writes a workspace"))
 }
 

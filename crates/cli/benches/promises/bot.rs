@@ -12,7 +12,7 @@ const BACKLOG: u32 = 4096;
 
 /// Starts a bot that answers after `delay`, and returns its URL. It runs until the process ends.
 pub fn open(delay: Duration) -> String {
-    let (tell, messages) = std::sync::mpsc::channel();
+    let (tell, address) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         runtime.block_on(async {
@@ -25,7 +25,7 @@ pub fn open(delay: Duration) -> String {
             }
         });
     });
-    format!("http://{}/chat", messages.recv().expect("a bot"))
+    format!("http://{}/chat", address.recv().expect("a bot"))
 }
 
 async fn serve(stream: TcpStream, delay: Duration) -> std::io::Result<()> {

@@ -23,10 +23,10 @@ use crate::command::regrade::last_attempt;
 use crate::error::CliError;
 use crate::language_model::LanguageModel;
 use crate::named_run::named_run;
-use session::{Session, shown};
-use session::overrides::{Overrides, parse_duration};
 use crate::signals;
 use crate::terminal::Terminal;
+use session::overrides::{Overrides, parse_duration};
+use session::{Session, shown};
 
 /// Name of this evidence, as on the command line.
 const DESCRIPTION: &str = "--description";
@@ -78,8 +78,17 @@ impl SourceArgs {
 
     /// Returns `true` if a source names the agent or the skill, or contains it.
     fn names_subject(&self) -> bool {
-        let Self { paths, description: _, system_prompt: _, agent, repo, assistant, runs, probe_timeout: _, refresh: _ } =
-            self;
+        let Self {
+            paths,
+            description: _,
+            system_prompt: _,
+            agent,
+            repo,
+            assistant,
+            runs,
+            probe_timeout: _,
+            refresh: _,
+        } = self;
         let is_named = [agent, repo, assistant].iter().any(|option| option.is_some());
         is_named || !paths.is_empty() || !runs.is_empty()
     }
@@ -205,10 +214,12 @@ fn read_sources(
     mask: &Mask,
     terminal: &Terminal,
 ) -> Result<Sources, CliError> {
-    let place = |path: PathBuf| (path.clone(), shown(&path, &context.cwd));
-    let mut paths: Vec<(PathBuf, String)> = args.paths.iter().map(|path| place(source_path(path, context))).collect();
+    let with_name = |path: PathBuf| (path.clone(), shown(&path, &context.cwd));
+    let mut paths: Vec<(PathBuf, String)> =
+        args.paths.iter().map(|path| with_name(source_path(path, context))).collect();
     paths.extend(clone);
-    let prompts: Vec<(PathBuf, String)> = args.system_prompt.iter().map(|path| place(context.cwd.join(path))).collect();
+    let prompts: Vec<(PathBuf, String)> =
+        args.system_prompt.iter().map(|path| with_name(context.cwd.join(path))).collect();
     let sources = generate::discover(&paths, &prompts, mask);
     terminal.diagnostics(&sources.problems);
     match sources.problems.iter().any(Diagnostic::is_error) {
@@ -418,9 +429,9 @@ impl Collection<'_> {
 
     /// Facts from transcripts get the confidence of the transcripts: the agent said them, and may be wrong.
     fn adjust(&self, found: &mut Profile) {
-        found.change_evidence(|place| {
-            if let Some(probe) = PROBES.iter().find(|probe| place.file == format!("probe {}", probe.name)) {
-                (place.kind, place.confidence) = (EvidenceKind::Probe, probe.confidence);
+        found.change_evidence(|evidence| {
+            if let Some(probe) = PROBES.iter().find(|probe| evidence.file == format!("probe {}", probe.name)) {
+                (evidence.kind, evidence.confidence) = (EvidenceKind::Probe, probe.confidence);
             }
         });
     }

@@ -269,8 +269,8 @@ async fn post(client: &Client, to: &Destination, body: Vec<u8>) -> Result<Vec<u8
     }
     let mut error = format!("HTTP {status}");
     if let (true, Ok(text)) = (to.encoding == Encoding::Json, std::str::from_utf8(&answer)) {
-        let messages = excerpt(text);
-        error = if messages.is_empty() { error } else { format!("{error}: {messages}") };
+        let excerpt = excerpt(text);
+        error = if excerpt.is_empty() { error } else { format!("{error}: {excerpt}") };
     }
     Err(match status.as_u16() {
         429 | 502 | 503 | 504 => {

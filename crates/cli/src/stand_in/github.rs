@@ -284,17 +284,17 @@ impl Items<'_> {
                 let item = self.find(Some(&item))?;
                 self.change(item, ItemChange { state: Some(ItemState::Closed), comment, ..ItemChange::default() })?;
                 self.delete_branch(item, delete_branch);
-                self.told("Closed", item)
+                self.reported("Closed", item)
             }
             Command::Reopen { item, comment } => {
                 let item = self.find(Some(&item))?;
                 self.change(item, ItemChange { state: Some(ItemState::Open), comment, ..ItemChange::default() })?;
-                self.told("Reopened", item)
+                self.reported("Reopened", item)
             }
             Command::Ready { item, undo } if is_review => {
                 let item = self.find(item.as_deref())?;
                 self.change(item, ItemChange { is_draft: Some(undo), ..ItemChange::default() })?;
-                self.told(if undo { "Converted to draft" } else { "Marked as ready for review" }, item)
+                self.reported(if undo { "Converted to draft" } else { "Marked as ready for review" }, item)
             }
             Command::Merge(arguments) if is_review => self.merge(&arguments),
             Command::Checks { item, .. } if is_review => {
@@ -321,7 +321,7 @@ impl Items<'_> {
     }
 
     /// Reports a change on stderr, as `gh` does.
-    fn told(&self, done: &str, item: &Item) -> CommandResult {
+    fn reported(&self, done: &str, item: &Item) -> CommandResult {
         let what = if self.kind == ItemKind::Issue { "issue" } else { "pull request" };
         eprint(&format!("✓ {done} {what} {}#{} ({})", self.project.name, item.number, item.draft.title));
         Ok(String::new())
@@ -455,7 +455,7 @@ impl Items<'_> {
         self.session.checkout().merge(item, method, &subject)?;
         self.change(item, ItemChange { state: Some(ItemState::Merged), ..ItemChange::default() })?;
         self.delete_branch(item, arguments.delete_branch);
-        self.told("Merged", item)
+        self.reported("Merged", item)
     }
 
     fn delete_branch(&self, item: &Item, is_wanted: bool) {

@@ -156,8 +156,8 @@ fn a_fabrik_configuration_is_read_unchanged() {
     project.write("fabrik.config.ts", &specimen("fabrik.config.ts"));
     project.write("tests/inquiry.yaml", &specimen("tests/inquiry.yaml"));
     let ran = project.run(&["config"]).exits(0);
-    for shown in ["http", "fabrik.config.ts", "openai"] {
-        assert!(ran.out.contains(shown), "{shown}: {}", ran.output());
+    for word in ["http", "fabrik.config.ts", "openai"] {
+        assert!(ran.out.contains(word), "{word}: {}", ran.output());
     }
     assert!(!ran.output().contains("canary"), "{}", ran.output());
     project.run(&["check"]).exits(0);

@@ -678,7 +678,7 @@ fn the_skill_under_test_has_the_same_name_for_every_sign_in() {
 fn model() -> (String, Receiver<(Vec<String>, String)>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
-    let (tell, messages) = channel();
+    let (tell, requests) = channel();
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             let mut stream = BufReader::new(stream.unwrap());
@@ -721,7 +721,7 @@ fn model() -> (String, Receiver<(Vec<String>, String)>) {
             }
         }
     });
-    (address, messages)
+    (address, requests)
 }
 
 const SIGNED_IN: &str = "scenario: signed-in\nsystem_prompt: Work.\nmodel: some-model\nuser_prompt: hi\nassertions: [{ id: answers, type: output_contains, pattern: . }]\n";
@@ -730,12 +730,12 @@ const SIGNED_IN: &str = "scenario: signed-in\nsystem_prompt: Work.\nmodel: some-
 #[cfg_attr(not(has = "agents"), ignore = "needs the agent CLIs; run scripts/test")]
 fn a_planted_token_is_sent_as_a_bearer_token() {
     let agents = CLAUDE_CODE.installed();
-    let (address, messages) = model();
+    let (address, requests) = model();
     let project = Project::new(TRIALRUN).path_first(&agents).env("CLAUDE_CODE_OAUTH_TOKEN", "sk-test-planted");
     project.write("case.yaml", SIGNED_IN);
     let trial = trial(&project.report(&["case.yaml", "--base-url", &address], 0));
     assert_eq!((&trial["auth"], &trial["answer"]), (&json!("oauth token"), &json!("hello")), "{trial:#}");
-    assert!(messages.recv().unwrap().0.contains(&"authorization: bearer sk-test-planted".to_owned()));
+    assert!(requests.recv().unwrap().0.contains(&"authorization: bearer sk-test-planted".to_owned()));
     assert!(!project.read("report.json").contains("sk-test-planted"));
 }
 
@@ -743,7 +743,7 @@ fn a_planted_token_is_sent_as_a_bearer_token() {
 #[cfg_attr(not(has = "agents"), ignore = "needs the agent CLIs; run scripts/test")]
 fn a_subscription_is_used_in_place() {
     let agents = CLAUDE_CODE.installed();
-    let (address, messages) = model();
+    let (address, requests) = model();
     let project = Project::new(TRIALRUN).path_first(&agents);
     let (hooked, served) = plant(&project);
     let credentials = project.home().join(".claude/.credentials.json");
@@ -760,7 +760,7 @@ fn a_subscription_is_used_in_place() {
     let report = project.report(&["greet", "--base-url", &address, "--keep-sandbox"], 0);
     let trial = trial(&report);
     assert_eq!((&trial["auth"], &trial["answer"]), (&json!("subscription"), &json!("hello")), "{trial:#}");
-    let (head, body) = messages.recv().unwrap();
+    let (head, body) = requests.recv().unwrap();
     assert!(head.contains(&"authorization: bearer sk-test-subscription".to_owned()), "{head:?}");
     assert!(body.contains("greet:greet: Greets."), "the skill is not shown");
     assert!(!body.contains("USERSKILL") && !body.contains("USERMEMORY"), "the user's own settings are seen");

@@ -138,8 +138,8 @@ fn the_quick_start_does_what_it_says() {
     // No workspace was written; the run is found in the record.
     let text = ok(&project, &format!("agent-skill-eval report --workspace {HOME} --show-evidence")).out;
     assert!(text.contains("explicit-invoke"), "{text}");
-    let messages = project.run(&["report", "--workspace", "./eval-workspace/other-workspace"]).exits(2).err;
-    assert!(messages.contains("no run of the `other` skill is recorded"), "{messages}");
+    let error = project.run(&["report", "--workspace", "./eval-workspace/other-workspace"]).exits(2).err;
+    assert!(error.contains("no run of the `other` skill is recorded"), "{error}");
 }
 
 #[test]
@@ -193,12 +193,12 @@ fn every_option_of_run_is_accepted() {
         typed(&project, &words(&format!("{base} {more} --dry-run"))).exits(0);
     }
     let refused = |more: &str| typed(&project, &words(&format!("{base} {more}"))).err;
-    let messages = refused("--agent fake --eval-id explicit-invok");
-    assert!(messages.contains("available ids: explicit-invoke, negative-control"), "{messages}");
-    let messages = refused("--agent fake --eval-id negative-control --eval-id nothing");
-    assert!(messages.contains("available ids: explicit-invoke, negative-control"), "{messages}");
-    let messages = refused("--agent codex --agent-model codx=gpt-5-mini --dry-run");
-    assert!(messages.contains("unknown agent `codx`") && messages.contains("did you mean `codex`?"), "{messages}");
+    let error = refused("--agent fake --eval-id explicit-invok");
+    assert!(error.contains("available ids: explicit-invoke, negative-control"), "{error}");
+    let error = refused("--agent fake --eval-id negative-control --eval-id nothing");
+    assert!(error.contains("available ids: explicit-invoke, negative-control"), "{error}");
+    let error = refused("--agent codex --agent-model codx=gpt-5-mini --dry-run");
+    assert!(error.contains("unknown agent `codx`") && error.contains("did you mean `codex`?"), "{error}");
 }
 
 #[test]
@@ -308,8 +308,8 @@ fn the_workspace_has_the_documented_files_and_can_be_read_from_any_directory() {
     assert!(compared.code == 3 && compared.out.contains("Nothing was compared: "), "{}", compared.output());
     ok(&project, "cleanup --workspace ./eval-workspace --yes");
     ok(&project, &format!("cleanup --iteration {home} -y"));
-    let messages = project.run(&["status", "--workspace", workspace, "--iteration", "7"]).exits(2).err;
-    assert!(messages.contains("iterations: 1, 2"), "{messages}");
+    let error = project.run(&["status", "--workspace", workspace, "--iteration", "7"]).exits(2).err;
+    assert!(error.contains("iterations: 1, 2"), "{error}");
 }
 
 #[test]
@@ -327,8 +327,8 @@ fn short_options_and_foreign_workspaces_are_understood() {
         r#"{"source_repo": "/nowhere/r.git", "remote_branches": ["a"], "pr_numbers": [], "workspaces": []}"#,
     );
     for command in ["report", "status", "grade"] {
-        let messages = project.run(&[command, "--workspace", "theirs/greet-workspace"]).exits(2).err;
-        assert!(messages.contains("were written by agent-skill-eval"), "{messages}");
+        let error = project.run(&[command, "--workspace", "theirs/greet-workspace"]).exits(2).err;
+        assert!(error.contains("were written by agent-skill-eval"), "{error}");
     }
     ok(&project, "ase cleanup --workspace theirs --yes");
     assert!(project.read(&format!("{home}/cleanup.json")).contains("\"remote_branches\": []"));
@@ -362,9 +362,6 @@ fn a_suite_with_a_mistake_is_reported_with_its_line() {
     let file = "examples/write-release-notes/evals/evals.json";
     ok(&project, &format!("agent-skill-eval validate {file} --eval-id negative-control"));
     project.write(file, &SUITE.replace("should_trigger", "should_triger"));
-    let messages = project.run(&["validate", file]).exits(2).err;
-    assert!(
-        messages.contains(&format!("{file}:")) && messages.contains("did you mean `should_trigger`?"),
-        "{messages}"
-    );
+    let error = project.run(&["validate", file]).exits(2).err;
+    assert!(error.contains(&format!("{file}:")) && error.contains("did you mean `should_trigger`?"), "{error}");
 }

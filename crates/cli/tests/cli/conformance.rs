@@ -89,8 +89,8 @@ hear() {
 fn write_codex(bin: &Path, lines: &Path, script: &Value) {
     let queries = script.as_array().unwrap();
     for (number, query) in queries.iter().enumerate() {
-        let messages: String = query.as_array().unwrap().iter().map(|event| format!("{event}\n")).collect();
-        fs::write(lines.join(number.to_string()), messages).unwrap();
+        let events: String = query.as_array().unwrap().iter().map(|event| format!("{event}\n")).collect();
+        fs::write(lines.join(number.to_string()), events).unwrap();
     }
     let program = format!(
         r#"#!/bin/sh
@@ -196,7 +196,7 @@ fn recorded_cases_reach_the_recorded_or_the_intended_verdict() {
         let played = play(case);
         let exit = i64::from(played.output.status.code().unwrap_or(-1));
         let recorded: i64 = read(&case.join("exit_code")).trim().parse().unwrap();
-        let text_of = || {
+        let output = || {
             format!(
                 "{}{}",
                 String::from_utf8_lossy(&played.output.stdout),
@@ -221,7 +221,7 @@ fn recorded_cases_reach_the_recorded_or_the_intended_verdict() {
                 }
             }
             Some(difference) => {
-                wrong.push(format!("{name}: exit {exit}, intended {}\n{}", difference["exit"], text_of()));
+                wrong.push(format!("{name}: exit {exit}, intended {}\n{}", difference["exit"], output()));
             }
             None if exit == recorded => {
                 let report = played.report.expect("a report");
@@ -232,7 +232,7 @@ fn recorded_cases_reach_the_recorded_or_the_intended_verdict() {
                     wrong.push(format!("{name}\n  recorded {then}\n  now      {now}"));
                 }
             }
-            None => wrong.push(format!("{name}: exit {exit}, recorded {recorded}\n{}", text_of())),
+            None => wrong.push(format!("{name}: exit {exit}, recorded {recorded}\n{}", output())),
         }
     }
     // Written past the capture of passing tests, because the count is for whoever reads the test output.

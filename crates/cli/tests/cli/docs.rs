@@ -158,7 +158,7 @@ fn every_yaml_and_json_block_can_be_parsed() {
     let mut wrong = Vec::new();
     for path in pages() {
         for block in Page::read(&path).blocks {
-            let output = match block.language.as_str() {
+            let problem = match block.language.as_str() {
                 "yaml" => block.code.split("\n---\n").find_map(|document| {
                     let file = scratch.path().join("block.yaml");
                     std::fs::write(&file, document).unwrap();
@@ -170,7 +170,7 @@ fn every_yaml_and_json_block_can_be_parsed() {
                 }
                 _ => None,
             };
-            wrong.extend(output.map(|output| format!("{path}: {output}\n{}", block.code)));
+            wrong.extend(problem.map(|problem| format!("{path}: {problem}\n{}", block.code)));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -267,10 +267,10 @@ fn follow(path: &str) -> usize {
             ran += 1;
         } else if let (Some(printed), "text") = (&printed, block.language.as_str()) {
             let mut lines = printed.lines();
-            for shown in code.lines().map(str::trim).filter(|line| !line.is_empty()) {
+            for expected in code.lines().map(str::trim).filter(|line| !line.is_empty()) {
                 assert!(
-                    lines.any(|line| line.contains(shown)),
-                    "{path} shows {shown:?}, and this was printed:\n{printed}"
+                    lines.any(|line| line.contains(expected)),
+                    "{path} shows {expected:?}, and this was printed:\n{printed}"
                 );
             }
         }

@@ -174,22 +174,22 @@ fn parallel_trials_have_the_same_results_as_sequential_ones() {
             assert_eq!(serial[key].to_string(), at_once[key].to_string(), "{agent}: {key}");
         }
         let by_id = |report: &Value| -> BTreeMap<String, String> {
-            let describe = |trial: &Value| {
+            let result = |trial: &Value| {
                 [&trial["outcome"], &trial["findings"], &trial["usage"], &trial["files_changed"]]
                     .map(Value::to_string)
                     .join(" ")
             };
-            trials(report).iter().map(|trial| (trial["id"].as_str().unwrap().to_owned(), describe(trial))).collect()
+            trials(report).iter().map(|trial| (trial["id"].as_str().unwrap().to_owned(), result(trial))).collect()
         };
         let (serial, at_once) = (by_id(&serial), by_id(&at_once));
-        for (id, describe) in &serial {
-            assert_eq!(masked(describe), masked(&at_once[id]), "{id}");
+        for (id, result) in &serial {
+            assert_eq!(masked(result), masked(&at_once[id]), "{id}");
         }
         let outcomes = |arm: &str| {
             serial
                 .iter()
                 .filter(|(id, _)| id.contains(arm))
-                .map(|(_, describe)| describe.starts_with("\"passed\""))
+                .map(|(_, result)| result.starts_with("\"passed\""))
                 .collect::<Vec<_>>()
         };
         assert_eq!(outcomes("+with_skill"), [true; 8], "{agent}");
@@ -199,8 +199,8 @@ fn parallel_trials_have_the_same_results_as_sequential_ones() {
 }
 
 /// Replaces the paths of sandboxes, so that the text is the same for each.
-fn masked(messages: &str) -> String {
-    let mut parts = messages.split("/sandbox-");
+fn masked(text: &str) -> String {
+    let mut parts = text.split("/sandbox-");
     let mut out = parts.next().unwrap_or_default().to_owned();
     for part in parts {
         out.push_str("/sandbox-");

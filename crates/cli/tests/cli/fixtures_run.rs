@@ -106,11 +106,11 @@ fn the_report_contains_the_score_of_a_trial_and_its_reasons() {
     }
     assert_eq!((&output["source"]["file"], &output["source"]["line"]), (&json!("answers.fixture.yaml"), &json!(11)));
     let [greeting, tone] = output["details"].as_array().unwrap().as_slice() else { panic!("{output:#}") };
-    let describe = |detail: &Value| {
+    let fields = |detail: &Value| {
         ["key", "title", "dimension", "critical", "weight", "score", "status"].map(|name| detail[name].clone())
     };
-    assert_eq!(json!(describe(greeting)), json!(["greeting", "Greeting", "accuracy", true, 0.8, 0.0, "unmet"]));
-    assert_eq!(json!(describe(tone)), json!(["tone", null, "style", false, 0.2, 1.0, "met"]));
+    assert_eq!(json!(fields(greeting)), json!(["greeting", "Greeting", "accuracy", true, 0.8, 0.0, "unmet"]));
+    assert_eq!(json!(fields(tone)), json!(["tone", null, "style", false, 0.2, 1.0, "met"]));
     let [failure] = output["failures"].as_array().unwrap().as_slice() else { panic!("{output:#}") };
     assert_eq!((&failure["key"], &failure["critical"]), (&json!("greeting"), &json!(true)));
     assert_eq!((&failure["source"]["line"], &failure["source"]["column"]), (&json!(11), &json!(26)));
@@ -172,10 +172,10 @@ fn every_case_emits_the_events_of_the_format() {
     );
     project.run(&[&["run", "--jobs", "1", "--report", "jsonl=events.jsonl"][..], RUN].concat()).exits(1);
     let events = test_events(&project.read("events.jsonl"));
-    let messages: Vec<(&str, u64)> =
+    let kinds: Vec<(&str, u64)> =
         events.iter().map(|event| (event["type"].as_str().unwrap(), event["i"].as_u64().unwrap())).collect();
     assert_eq!(
-        messages,
+        kinds,
         [
             ("test:start", 0),
             ("test:fail", 0),

@@ -59,10 +59,10 @@ fn progress(project: &Project) -> Vec<Value> {
 /// Returns the statuses of a trial's hook findings, by title.
 fn found(trial: &Value) -> BTreeMap<String, String> {
     let findings = trial["findings"].as_array().unwrap().iter().filter(|finding| finding["type"] == "hook");
-    let describe = |finding: &Value| {
+    let title_and_status = |finding: &Value| {
         (finding["title"].as_str().unwrap().to_owned(), finding["status"].as_str().unwrap().to_owned())
     };
-    findings.map(describe).collect()
+    findings.map(title_and_status).collect()
 }
 
 /// Runs one case in one arm with these hooks, and returns its trial.
@@ -106,9 +106,8 @@ fn a_suite_with_two_arms_writes_its_artefact_tree() {
 
     let timing = json_of(&project, "out/1/fake+with_skill/run-1/timing.json");
     let tokens = |key: &str| timing[key].as_u64();
-    let messages =
-        ["input_tokens", "cached_tokens", "cache_creation_tokens", "non_cached_input_tokens", "total_tokens"];
-    assert_eq!(messages.map(tokens), [150, 40, 10, 110, 170].map(Some));
+    let names = ["input_tokens", "cached_tokens", "cache_creation_tokens", "non_cached_input_tokens", "total_tokens"];
+    assert_eq!(names.map(tokens), [150, 40, 10, 110, 170].map(Some));
     assert_eq!(
         (&timing["cost_usd"], &timing["exit_code"], &timing["retries"]),
         (&json!(0.25), &Value::Null, &json!(0))

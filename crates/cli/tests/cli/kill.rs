@@ -49,21 +49,21 @@ fn finished(line: &str) -> Option<u64> {
 
 /// Reads until `count` trials have finished, and returns their numbers.
 fn read_until_finished(live: &mut Live, count: usize) -> BTreeSet<u64> {
-    let mut messages = BTreeSet::new();
-    while messages.len() < count {
+    let mut numbers = BTreeSet::new();
+    while numbers.len() < count {
         let line = live.line().unwrap();
-        messages.extend(finished(&line));
+        numbers.extend(finished(&line));
     }
-    messages
+    numbers
 }
 
-/// Checks everything that must hold after a run was killed that had reported the trials in `messages`.
-fn nothing_is_lost(project: &Project, messages: &BTreeSet<u64>) {
+/// Checks everything that must hold after a run was killed that had reported the trials in `reported`.
+fn nothing_is_lost(project: &Project, reported: &BTreeSet<u64>) {
     let history = project.run(&["history", "--cases", "--last", "1000", "--json"]).exits(0).json();
     let rows = history.as_array().unwrap();
     let recorded: BTreeSet<u64> = rows.iter().map(|row| row["repetition"].as_u64().unwrap()).collect();
     assert_eq!(recorded.len(), rows.len(), "a trial is recorded twice");
-    let missing: Vec<_> = messages.difference(&recorded).collect();
+    let missing: Vec<_> = reported.difference(&recorded).collect();
     assert!(missing.is_empty(), "reported, but not recorded: {missing:?}");
     assert!(rows.iter().all(|row| row["outcome"] == "passed"), "{history}");
 
@@ -78,7 +78,7 @@ fn nothing_is_lost(project: &Project, messages: &BTreeSet<u64>) {
     assert!(screen.out.contains("interrupted"), "{}", screen.output());
 
     // The last reported trial is complete, not just listed.
-    if let Some(last) = messages.last() {
+    if let Some(last) = reported.last() {
         let shown = project.run(&["show", &format!("quick::quick@fake#{last}"), "--json"]).exits(0).json();
         assert_eq!(shown["answer"], "hello", "{shown}");
     }
@@ -105,16 +105,16 @@ fn everything_reported_before_a_kill_is_recorded_once_and_every_leftover_is_foun
         write_suites(&project, fixtures);
         let count = [0, 1, 198].get(round).copied().unwrap_or_else(|| dice.below(60) as usize);
         let mut live = project.start(&["run", "quick.yaml", "slow.yaml", "--jobs", "2"]);
-        let mut messages = read_until_finished(&mut live, count);
+        let mut reported = read_until_finished(&mut live, count);
         pause(Duration::from_micros(dice.below(6000)));
         live.signal(Signal::SIGKILL);
         while let Some(line) = live.line() {
-            messages.extend(finished(&line));
+            reported.extend(finished(&line));
         }
         assert_eq!(live.end().code, -1, "round {round}: it was not killed");
         project.no_process_is_left();
         if count > 0 {
-            nothing_is_lost(&project, &messages);
+            nothing_is_lost(&project, &reported);
         }
         sandboxes += project.left_over().len();
         leftovers_are_found_and_removed(&project);

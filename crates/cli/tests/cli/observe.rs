@@ -40,10 +40,10 @@ pub fn is_counted(project: &Project, trial: &Value, provider: &ScriptedProvider)
     let (traffic, asked) = (&trial["model_traffic"], provider.asked());
     assert_eq!(traffic["requests"], asked.len(), "{traffic:#}");
     assert!(traffic["main"].as_u64().unwrap() >= 2, "{traffic:#}");
-    let messages = traffic["main"].as_u64().unwrap() + traffic["side"].as_u64().unwrap();
+    let requests = traffic["main"].as_u64().unwrap() + traffic["side"].as_u64().unwrap();
     let tokens = &traffic["tokens"];
     let input = tokens["input"].as_u64().unwrap() + tokens["cache_read"].as_u64().unwrap();
-    assert_eq!((input, &tokens["output"]), (messages * 100, &json!(messages * 10)), "{traffic:#}");
+    assert_eq!((input, &tokens["output"]), (requests * 100, &json!(requests * 10)), "{traffic:#}");
     assert_eq!(traffic["hosts"], json!({"127.0.0.1": asked.len()}));
     assert!(traffic["first_byte_ms"]["median"].is_u64() && traffic["total_ms"]["max"].is_u64(), "{traffic:#}");
     assert!(asked.iter().any(|request| request.headers.contains(KEY)), "the agent signs in with its own key");
@@ -56,7 +56,7 @@ pub fn is_counted(project: &Project, trial: &Value, provider: &ScriptedProvider)
     assert!(!asked.iter().any(leaks), "{asked:#?}");
     let shown = project.run(&["show", trial["id"].as_str().unwrap()]).exits(0);
     assert!(shown.out.contains(&format!("{} requests", asked.len())), "{}", shown.output());
-    let counted = tokens["input"].as_u64().unwrap() + tokens["cache_read"].as_u64().unwrap() + messages * 10;
+    let counted = tokens["input"].as_u64().unwrap() + tokens["cache_read"].as_u64().unwrap() + requests * 10;
     let differs = trial["warnings"].as_array().unwrap().iter().any(|text| text.as_str().unwrap().contains("gateway"));
     assert_eq!(differs, trial["usage"]["total"] != json!(counted), "{trial:#}");
 }

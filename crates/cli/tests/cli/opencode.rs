@@ -27,7 +27,7 @@ fn calls(trial: &Value) -> Vec<(String, bool)> {
     trial["tool_calls"].as_array().unwrap().iter().map(call).collect()
 }
 
-fn describe(list: &[(&str, bool)]) -> Vec<(String, bool)> {
+fn owned(list: &[(&str, bool)]) -> Vec<(String, bool)> {
     list.iter().map(|(call, failed)| ((*call).to_owned(), *failed)).collect()
 }
 
@@ -102,7 +102,7 @@ fn a_conversation_with_a_skill_a_sub_agent_and_failing_tools_is_recorded_exactly
     assert_eq!(trial["outcome"], "passed", "{trial:#}");
     assert_eq!(
         calls(&trial),
-        describe(&[
+        owned(&[
             ("Skill greet", false),
             ("Bash echo hello; exit 3", true),
             ("Grep -", false),
@@ -164,7 +164,7 @@ steps:
     let trial = trial(&project.report(&["case.yaml", "--agent", "opencode"], 1));
     assert_eq!(
         calls(&trial),
-        describe(&[
+        owned(&[
             ("Bash git log --oneline", false),
             ("Bash ls", true),
             ("Bash git status && touch made", true),

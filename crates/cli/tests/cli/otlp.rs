@@ -56,8 +56,8 @@ fn a_replayed_run_sends_the_spans_of_the_live_one() {
     let content = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT";
     let project = project().env(content, "true").env("OTEL_EXPORTER_OTLP_HEADERS", "api-key=a%20b");
     let project = project.env("TRACEPARENT", &format!("00-{trace}-00f067aa0ba902b7-01"));
-    let messages = project.run(&["run", "--report", &format!("otlp={}", live.url())]).exits(0).output();
-    assert!(!messages.contains("warning"), "{messages}");
+    let output = project.run(&["run", "--report", &format!("otlp={}", live.url())]).exits(0).output();
+    assert!(!output.contains("warning"), "{output}");
     let project = project.env("TRACEPARENT", "");
     project.run(&["report", "--report", &format!("otlp={}", again.url())]).exits(0);
     project.run(&["report", "--report", "otlp=run.jsonl"]).exits(0);
@@ -99,8 +99,8 @@ fn an_official_receiver_reads_spans_and_evaluation_results() {
         {"id": "c1", "quote": "hello there", "reasoning": "As it says.", "verdict": "met", "score": 4}
     ]});
     project.write("judge.yaml", &json!({ "steps": [{ "text": answer.to_string() }] }).to_string());
-    let messages = project.run(&["run", "--judge", "scripted:judge.yaml", "--label", "first"]).exits(0).output();
-    assert!(!messages.contains("warning"), "{messages}");
+    let output = project.run(&["run", "--judge", "scripted:judge.yaml", "--label", "first"]).exits(0).output();
+    assert!(!output.contains("warning"), "{output}");
     // The program has ended, so the receiver has answered all of its requests.
     receiver.signal(Signal::SIGTERM);
     let received: Vec<Value> =
@@ -140,13 +140,13 @@ fn an_official_receiver_reads_spans_and_evaluation_results() {
 fn an_address_in_the_environment_turns_the_report_on() {
     let collector = Loopback::answering(200, "{}");
     let project = project().env("OTEL_EXPORTER_OTLP_ENDPOINT", &collector.url());
-    let messages = project.run(&["run"]).exits(0).output();
-    assert!(messages.contains("PASS  1 trial passed"), "the terminal shows the run too: {messages}");
+    let output = project.run(&["run"]).exits(0).output();
+    assert!(output.contains("PASS  1 trial passed"), "the terminal shows the run too: {output}");
     assert!(!collector.asked().is_empty());
     let count = collector.asked().len();
     let project = project.env("OTEL_SDK_DISABLED", "true");
-    let messages = project.run(&["run"]).exits(0).output();
-    assert!(!messages.contains("warning") && collector.asked().len() == count, "{messages}");
+    let output = project.run(&["run"]).exits(0).output();
+    assert!(!output.contains("warning") && collector.asked().len() == count, "{output}");
 }
 
 #[test]
@@ -166,15 +166,15 @@ fn a_collector_that_fails_is_one_warning_and_no_other_exit_code() {
         ("http://user:password@127.0.0.1:1/path".into(), "http://127.0.0.1:1: "),
     ] {
         let project = project().env("OTEL_EXPORTER_OTLP_ENDPOINT", &address).env("OTEL_EXPORTER_OTLP_TIMEOUT", "400");
-        let messages = project.run(&["run"]).exits(0).output();
-        let warnings: Vec<&str> = messages.lines().filter(|line| line.starts_with("warning: ")).collect();
-        assert_eq!(warnings.len(), 1, "{messages}");
-        assert!(warnings[0].contains(expected) && !messages.contains("password"), "{messages}");
+        let output = project.run(&["run"]).exits(0).output();
+        let warnings: Vec<&str> = output.lines().filter(|line| line.starts_with("warning: ")).collect();
+        assert_eq!(warnings.len(), 1, "{output}");
+        assert!(warnings[0].contains(expected) && !output.contains("password"), "{output}");
     }
     let project = project().env("OTEL_EXPORTER_OTLP_ENDPOINT", &format!("http://{closed}"));
     project.run(&["run"]).exits(0);
-    let messages = project.run(&["report", "--report", "otlp"]).exits(3).output();
-    assert!(messages.contains("did not reach"), "{messages}");
+    let output = project.run(&["report", "--report", "otlp"]).exits(3).output();
+    assert!(output.contains("did not reach"), "{output}");
 }
 
 #[test]
@@ -214,12 +214,9 @@ fn a_request_is_sent_again_when_the_collector_asks_for_it() {
 #[test]
 fn a_protocol_that_is_not_supported_is_refused_before_the_run() {
     let project = project().env("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc");
-    let messages = project.run(&["run", "--report", "otlp"]).exits(2).output();
-    assert!(messages.contains("protocol `grpc` is not supported") && messages.contains("http/protobuf"), "{messages}");
+    let output = project.run(&["run", "--report", "otlp"]).exits(2).output();
+    assert!(output.contains("protocol `grpc` is not supported") && output.contains("http/protobuf"), "{output}");
     let project = project.env("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1");
-    let messages = project.run(&["run"]).exits(0).output();
-    assert!(
-        messages.contains("warning: OpenTelemetry's protocol `grpc`"),
-        "not asked for, so it is a warning: {messages}"
-    );
+    let output = project.run(&["run"]).exits(0).output();
+    assert!(output.contains("warning: OpenTelemetry's protocol `grpc`"), "not asked for, so it is a warning: {output}");
 }

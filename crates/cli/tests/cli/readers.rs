@@ -92,7 +92,7 @@ fn readers_from_pypi_find_every_trial_and_every_problem() {
         assert_eq!(read(junit), as_junit(&trials));
     }
     let problems = found["sarif"].as_array().unwrap();
-    let place = problems.iter().find(|problem| problem[3].as_str().unwrap().starts_with("unknown-key")).unwrap();
-    assert!(place[0].as_str().unwrap().ends_with("wrong/case.yaml"), "{place}");
-    assert_eq!((&place[1], &place[2]), (&json!(3), &json!("error")), "{place}");
+    let misspelt = problems.iter().find(|problem| problem[3].as_str().unwrap().starts_with("unknown-key")).unwrap();
+    assert!(misspelt[0].as_str().unwrap().ends_with("wrong/case.yaml"), "{misspelt}");
+    assert_eq!((&misspelt[1], &misspelt[2]), (&json!(3), &json!("error")), "{misspelt}");
 }

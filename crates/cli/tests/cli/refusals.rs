@@ -85,8 +85,8 @@ fn project(folder: &str) -> (Project, Vec<String>) {
 fn hold(folder: &str, table: &[Refusal], understood: &[&str]) {
     let (project, mut files) = project(folder);
     for file in understood {
-        let messages = project.run(&["check", file, "--format", "json"]).exits(0).json();
-        assert_eq!((&messages["valid"], &messages["errors"]), (&json!(true), &json!(0)), "{file}: {messages:#}");
+        let report = project.run(&["check", file, "--format", "json"]).exits(0).json();
+        assert_eq!((&report["valid"], &report["errors"]), (&json!(true), &json!(0)), "{file}: {report:#}");
     }
     files.retain(|file| !understood.contains(&file.as_str()));
     assert_eq!(
@@ -96,8 +96,8 @@ fn hold(folder: &str, table: &[Refusal], understood: &[&str]) {
     );
     for (file, wanted) in table {
         let ran = project.run(&["check", file, "--format", "json"]).exits(2);
-        let messages = ran.json();
-        let errors: Vec<(u64, &str)> = messages["problems"]
+        let report = ran.json();
+        let errors: Vec<(u64, &str)> = report["problems"]
             .as_array()
             .unwrap()
             .iter()
@@ -107,7 +107,7 @@ fn hold(folder: &str, table: &[Refusal], understood: &[&str]) {
                 (problem["source"]["line"].as_u64().unwrap(), problem["message"].as_str().unwrap())
             })
             .collect();
-        assert_eq!(messages["valid"], false, "{file}");
+        assert_eq!(report["valid"], false, "{file}");
         for (line, words) in *wanted {
             let is = |(at, message): &(u64, &str)| at == line && message.contains(words);
             assert!(errors.iter().any(is), "{file}: line {line}, {words}: {errors:?}");
@@ -156,12 +156,12 @@ fn malformed() -> Project {
 }
 
 /// Returns the messages of `check` about `file`, one per line, in file order: `12:3 error: what is wrong`.
-fn describe(project: &Project, file: &str, agents: &[&str]) -> Vec<String> {
+fn messages(project: &Project, file: &str, agents: &[&str]) -> Vec<String> {
     let agents = agents.iter().flat_map(|agent| ["--agent", agent]);
     let arguments: Vec<&str> = ["check", file, "--format", "json"].into_iter().chain(agents).collect();
-    let messages = project.run(&arguments).exits(2).json();
+    let report = project.run(&arguments).exits(2).json();
     let mut lines: Vec<(Option<u64>, Option<u64>, String)> = Vec::new();
-    for problem in messages["problems"].as_array().unwrap() {
+    for problem in report["problems"].as_array().unwrap() {
         let place = &problem["source"];
         assert_eq!(place["file"], file, "{problem:#}");
         let words = ["severity", "message"].map(|of| problem[of].as_str().unwrap()).join(": ");
@@ -177,7 +177,7 @@ const RECORDED: &str = "recorded:answers.jsonl";
 /// Checks that all mistakes in `file` are reported together, each exactly once, and that nothing in the file runs.
 fn hold_malformed(file: &str) {
     let project = malformed();
-    let messages = describe(&project, file, &[RECORDED]);
+    let messages = messages(&project, file, &[RECORDED]);
     let places: BTreeSet<&str> = messages.iter().map(|line| line.split(' ').next().unwrap()).collect();
     assert_eq!(places.len(), messages.len(), "a mistake is reported twice: {messages:#?}");
     let text = messages.join("\n") + "\n";
@@ -223,7 +223,7 @@ fn a_module_without_fixtures_is_rejected_at_its_line() {
     ] {
         let project = malformed();
         project.write("x.fixture.ts", text);
-        let messages = describe(&project, "x.fixture.ts", &[RECORDED]);
+        let messages = messages(&project, "x.fixture.ts", &[RECORDED]);
         assert!(messages.len() == 1 && messages[0].starts_with(wanted), "{text}: {messages:#?}");
         project.run(&["run", "x.fixture.ts", "--agent", RECORDED]).exits(2);
         assert!(!project.dir().join(".trialrun").exists(), "{text}");
@@ -236,7 +236,7 @@ fn problems_shared_by_all_cases_are_reported_once() {
     let shared = "---\nscripts: [a.ai, b.ai]\noutput: \"/(/\"\nexpect: { output: \"{{ nobody }}\", $contians: 1 }\n\
         operators: { x: ./absent.js }\n---\n- title: one\n- title: two\n- title: three\n";
     project.write("x.fixture.yaml", shared);
-    let messages = describe(&project, "x.fixture.yaml", &[RECORDED, "fake"]);
+    let messages = messages(&project, "x.fixture.yaml", &[RECORDED, "fake"]);
     let words: Vec<&str> = messages.iter().map(|line| line.split(": ").nth(1).unwrap()).collect();
     assert_eq!(
         words,

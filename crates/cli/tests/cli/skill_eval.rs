@@ -147,9 +147,9 @@ fn run(project: &Project, agent: RealAgent, arguments: &[&str], code: i32) -> Va
 #[track_caller]
 fn used_and_cost(trial: &Value, agent: RealAgent, [input, cache_read, output]: [u64; 3]) {
     let usage = &trial["usage"];
-    let messages = [&usage["input"], &usage["cache_read"], &usage["cache_write"], &usage["output"], &usage["total"]];
+    let counts = [&usage["input"], &usage["cache_read"], &usage["cache_write"], &usage["output"], &usage["total"]];
     assert_eq!(
-        messages,
+        counts,
         [&json!(input), &json!(cache_read), &json!(0), &json!(output), &json!(input + cache_read + output)]
     );
     let cost = input as f64 * PROMPT + cache_read as f64 * CACHE_READ + output as f64 * COMPLETION;
@@ -294,8 +294,8 @@ fn triggered(agent: RealAgent, prompt: &str) -> [Value; 2] {
 #[cfg_attr(not(has = "agents"), ignore = "needs the agent CLIs; run scripts/test")]
 fn a_skill_requested_by_the_user_is_triggered_only_if_the_cli_loads_it() {
     let expected = |agent: RealAgent, prompt: &str, expected: [bool; 2]| {
-        let messages = triggered(agent, prompt);
-        assert_eq!(messages, expected.map(Value::Bool), "{}, {prompt}", agent.name);
+        let is_triggered = triggered(agent, prompt);
+        assert_eq!(is_triggered, expected.map(Value::Bool), "{}, {prompt}", agent.name);
     };
     expected(CLAUDE_CODE, "/release-notes of 1.2.0", [true, false]);
     expected(CODEX, "Go on with $release-notes.", [true, true]);
@@ -383,10 +383,14 @@ fn costs_billed_by_openrouter_use_its_price_list() {
         arguments.extend(pricing.then_some(["--pricing", "prices.json"]).into_iter().flatten());
         let report = project.report(&arguments, 0);
         for trial in report["trials"].as_array().unwrap() {
-            let (cost, source, output) = expected;
-            let messages = trial["cost_usd"].as_f64().unwrap();
-            assert!((messages - cost).abs() < 1e-12, "{base_url}, {status}: {messages}");
-            assert_eq!((&trial["cost_source"], &trial["cost_usd_cli"]), (&json!(source), &json!(output)), "{base_url}");
+            let (cost, source, cli_cost) = expected;
+            let reported = trial["cost_usd"].as_f64().unwrap();
+            assert!((reported - cost).abs() < 1e-12, "{base_url}, {status}: {reported}");
+            assert_eq!(
+                (&trial["cost_source"], &trial["cost_usd_cli"]),
+                (&json!(source), &json!(cli_cost)),
+                "{base_url}"
+            );
             let warned = trial["warnings"].to_string().contains("could not fetch OpenRouter prices");
             assert_eq!(warned, status == 500, "{}", trial["warnings"]);
         }

@@ -178,9 +178,9 @@ fn holds_report(stem: &str, expected: &Expected, report: &Value) {
     assert_eq!(trial["fault"].as_str(), expected.fault.as_deref(), "{stem}: component at fault");
     assert_eq!(trial["ending"]["kind"].as_str(), expected.ending.as_deref(), "{stem}: ending");
     match (&expected.reason, trial["because"].as_str()) {
-        (Some(wanted), Some(output)) if output.contains(wanted.as_str()) => {}
+        (Some(wanted), Some(because)) if because.contains(wanted.as_str()) => {}
         (None, None) => {}
-        (wanted, output) => panic!("{stem}: because {output:?}, not {wanted:?}"),
+        (wanted, because) => panic!("{stem}: because {because:?}, not {wanted:?}"),
     }
     let findings = trial["findings"].as_array().unwrap();
     let found: Vec<(&str, &Value)> =
@@ -227,7 +227,7 @@ fn holds_events(stem: &str, report: &Value, stream: &str) {
     assert_eq!(events[0]["event"]["type"], "run_started", "{stem}");
     assert_eq!(events.last().unwrap()["event"]["type"], "run_finished", "{stem}");
     assert_eq!(of("run_finished")[0]["event"]["summary"]["passed"], report["summary"]["passed"], "{stem}");
-    let messages: BTreeMap<&str, &Value> = of("trial_finished")
+    let finished: BTreeMap<&str, &Value> = of("trial_finished")
         .into_iter()
         .map(|event| (event["trial"].as_str().unwrap(), &event["event"]["outcome"]))
         .collect();
@@ -237,7 +237,7 @@ fn holds_events(stem: &str, report: &Value, stream: &str) {
         .iter()
         .map(|trial| (trial["id"].as_str().unwrap(), &trial["outcome"]))
         .collect();
-    assert_eq!(messages, reported, "{stem}");
+    assert_eq!(finished, reported, "{stem}");
     assert_eq!(of("trial_finished").len(), reported.len(), "{stem}");
 }
 
@@ -251,8 +251,8 @@ fn holds_terminal(stem: &str, expected: &Expected, live: &Ran) {
     };
     let verdict =
         |line: &str| marks.iter().find(|(outcome, mark)| says(line, mark, outcome) || says(line, mark, "passed,"));
-    let messages: Vec<&str> = live.out.lines().filter_map(verdict).map(|(outcome, _)| *outcome).collect();
-    assert_eq!(messages, expected.outcomes(), "{stem}: {}", live.out);
+    let outcomes: Vec<&str> = live.out.lines().filter_map(verdict).map(|(outcome, _)| *outcome).collect();
+    assert_eq!(outcomes, expected.outcomes(), "{stem}: {}", live.out);
     assert!(!live.out.contains('\u{1b}'), "{stem}: colours without a terminal");
 
     let text = timeless(&live.out);
@@ -268,14 +268,14 @@ fn holds_terminal(stem: &str, expected: &Expected, live: &Ran) {
 /// Returns `text` without the parts that differ between runs: times, ids, paths.
 fn timeless(text: &str) -> String {
     let id = regex::Regex::new(r"\b[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}\b").unwrap();
-    let place = regex::Regex::new(r"/[^\s`]*/trialrun-([a-z-]+)-\d+-[0-9a-f]+\b").unwrap();
+    let sandbox = regex::Regex::new(r"/[^\s`]*/trialrun-([a-z-]+)-\d+-[0-9a-f]+\b").unwrap();
     let clock = regex::Regex::new(r"(?m)^ +(?:\d+ms|\d+\.\ds|\d+m\d\ds) ").unwrap();
     let duration = regex::Regex::new(r"(?m)^([✓✗?!] [a-z ]*[a-z]) +(?:\d+ms|\d+\.\ds|\d+m\d\ds)  ").unwrap();
     let time = regex::Regex::new(r"\b(?:\d+ms|\d+\.\ds|\d+m\d\ds)\b").unwrap();
     let waited = regex::Regex::new(r"a request for \d+\.\d s").unwrap();
     let text = text.replace(env!("CARGO_PKG_VERSION"), "VERSION");
     let text = id.replace_all(&text, "RUN");
-    let text = place.replace_all(&text, "SANDBOX-$1");
+    let text = sandbox.replace_all(&text, "SANDBOX-$1");
     let text = waited.replace_all(&text, "a request for TIME");
     let text = clock.replace_all(&text, "   TIME ");
     let text = duration.replace_all(&text, "$1  TIME  ");
@@ -283,13 +283,13 @@ fn timeless(text: &str) -> String {
 }
 
 fn holds_replay(stem: &str, project: &Project, live: &Ran) {
-    for (format, messages) in
+    for (format, written) in
         [("json", project.read("live.json")), ("jsonl", project.read("live.jsonl")), ("terminal", live.out.clone())]
     {
         let replayed = project.run(&["report", "latest", "--format", format]).exits(0);
         assert!(
-            replayed.out == messages,
-            "{stem}: the replay as {format} differs: {}\n--- live\n{messages}",
+            replayed.out == written,
+            "{stem}: the replay as {format} differs: {}\n--- live\n{written}",
             replayed.output()
         );
     }
@@ -297,7 +297,7 @@ fn holds_replay(stem: &str, project: &Project, live: &Ran) {
 
 fn holds_history(stem: &str, project: &Project, report: &Value) {
     let history = project.run(&["history", "--cases", "--json"]).exits(0).json();
-    let describe = |value: &Value, key: &str| -> BTreeMap<String, (Value, Value)> {
+    let outcomes = |value: &Value, key: &str| -> BTreeMap<String, (Value, Value)> {
         let rows = value.as_array().unwrap().iter();
         rows.map(|row| {
             let tokens = if key == "trial" { row["tokensTotal"].clone() } else { row["usage"]["total"].clone() };
@@ -305,7 +305,7 @@ fn holds_history(stem: &str, project: &Project, report: &Value) {
         })
         .collect()
     };
-    assert_eq!(describe(&history, "trial"), describe(&report["trials"], "id"), "{stem}");
+    assert_eq!(outcomes(&history, "trial"), outcomes(&report["trials"], "id"), "{stem}");
     let status = project.run(&["status"]).exits(0);
     let all = report["trials"].as_array().unwrap().len();
     assert!(status.out.contains(&format!("{all} of {all} trial")), "{stem}: {}", status.output());
@@ -321,7 +321,7 @@ fn parallel_and_sequential_runs_have_the_same_results() {
     arguments.extend(suites.iter().map(String::as_str));
     let live = project.run(&arguments).exits(1);
     let report: Value = serde_json::from_str(&project.read("live.json")).unwrap();
-    let messages: Vec<(&str, &str)> = report["trials"]
+    let outcomes: Vec<(&str, &str)> = report["trials"]
         .as_array()
         .unwrap()
         .iter()
@@ -329,7 +329,7 @@ fn parallel_and_sequential_runs_have_the_same_results() {
         .collect();
     let wanted: Vec<(&str, &str)> =
         plain.iter().map(|(stem, expected)| (stem.as_str(), expected.outcome.as_str().unwrap())).collect();
-    assert_eq!(messages, wanted);
+    assert_eq!(outcomes, wanted);
     for (stem, outcome) in wanted {
         let name = format!("{stem}::{stem}");
         let words = |line: &'_ str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
@@ -351,9 +351,9 @@ fn repetitions_show_how_often_a_case_passes() {
     let project = project();
     let report = project.report(&["repeated.yaml", "--agent", "recorded:repeated.answers.jsonl"], 1);
     let arm = &report["arms"][0];
-    let describe = |key: &str| arm[key].as_f64().unwrap();
+    let rate = |key: &str| arm[key].as_f64().unwrap();
     assert_eq!((arm["trials"].as_u64(), arm["k"].as_u64()), (Some(4), Some(4)));
-    assert_eq!((describe("full_pass_rate"), describe("pass_at_k"), describe("pass_hat_k")), (0.75, 1.0, 0.0));
+    assert_eq!((rate("full_pass_rate"), rate("pass_at_k"), rate("pass_hat_k")), (0.75, 1.0, 0.0));
     // Half of the third trial's assertions are unmet; implicit findings count only if they are unmet.
     assert!((arm["pass_rate"]["mean"].as_f64().unwrap() - 7.0 / 8.0).abs() < 1e-9, "{arm:#}");
     assert_eq!(report["summary"]["trials_with_cost"], 3);
@@ -373,11 +373,11 @@ fn a_secret_written_into_a_file_appears_nowhere() {
     for suite in ["said.yaml", "gave.yaml", "built.yaml"] {
         let reports = ["--report", "terminal", "--report", "json=live.json", "--report", "jsonl=live.jsonl"];
         let ran = project.run(&[&["run", suite][..], &reports].concat());
-        for (whence, text) in
+        for (source, text) in
             [("terminal", ran.out), ("json", project.read("live.json")), ("jsonl", project.read("live.jsonl"))]
         {
-            assert!(text.contains("[masked]"), "{suite}: {whence}: {text}");
-            assert!(!text.contains(SECRET), "{suite}: {whence}: {text}");
+            assert!(text.contains("[masked]"), "{suite}: {source}: {text}");
+            assert!(!text.contains(SECRET), "{suite}: {source}: {text}");
         }
     }
 }
@@ -397,7 +397,7 @@ fn a_secret_from_the_machine_appears_nowhere() {
             "jsonl=live.jsonl",
         ])
         .exits(1);
-    let mut messages = vec![("the terminal".to_owned(), live.out), ("the error output".to_owned(), live.err)];
+    let mut texts = vec![("the terminal".to_owned(), live.out), ("the error output".to_owned(), live.err)];
     for arguments in [
         &["show", "secret"][..],
         &["show", "secret", "--json"],
@@ -406,12 +406,12 @@ fn a_secret_from_the_machine_appears_nowhere() {
         &["config", "--json"],
     ] {
         let ran = project.run(arguments).exits(0);
-        messages.push((arguments.join(" "), ran.out + &ran.err));
+        texts.push((arguments.join(" "), ran.out + &ran.err));
     }
-    let masked = messages.iter().filter(|(_, text)| text.contains("[masked]")).count();
+    let masked = texts.iter().filter(|(_, text)| text.contains("[masked]")).count();
     assert!(masked >= 3, "the agent did not even print it");
-    for (whence, text) in messages {
-        assert!(!text.contains(SECRET), "{whence}: {text}");
+    for (source, text) in texts {
+        assert!(!text.contains(SECRET), "{source}: {text}");
     }
     let mut files = vec![project.dir().join("live.json"), project.dir().join("live.jsonl")];
     files.extend(fs::read_dir(project.dir().join(".trialrun")).unwrap().map(|entry| entry.unwrap().path()));

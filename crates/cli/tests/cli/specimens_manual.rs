@@ -104,9 +104,9 @@ fn holds_text(name: &str, text: &str) {
 }
 
 /// Checks that every case has the outcome `outcome`. Returns for each case the paths at which it failed and its score.
-fn describe<'r>(stem: &str, report: &'r Value, outcome: &str) -> BTreeMap<&'r str, (Vec<&'r str>, Option<f64>)> {
+fn failures<'r>(stem: &str, report: &'r Value, outcome: &str) -> BTreeMap<&'r str, (Vec<&'r str>, Option<f64>)> {
     let trials = report["trials"].as_array().unwrap().iter();
-    let messages = trials.map(|trial| {
+    let cases = trials.map(|trial| {
         let case = trial["case"].as_str().unwrap();
         assert_eq!(trial["outcome"], outcome, "{stem}::{case}: {:#}", trial["findings"]);
         let failures = trial["findings"].as_array().unwrap().iter().flat_map(|found| {
@@ -116,7 +116,7 @@ fn describe<'r>(stem: &str, report: &'r Value, outcome: &str) -> BTreeMap<&'r st
         let score = trial["pass_score"].as_f64().and(trial["score"].as_f64());
         (case, (failures.collect(), score))
     });
-    messages.collect()
+    cases.collect()
 }
 
 #[track_caller]
@@ -124,7 +124,7 @@ fn holds(stem: &str, cases: &BTreeMap<String, Expected>) {
     let project = project(stem);
     let right = run(stem, "right", &project);
     let wrong = run(stem, "wrong", &project);
-    let (right, wrong) = (describe(stem, &right, "passed"), describe(stem, &wrong, "failed"));
+    let (right, wrong) = (failures(stem, &right, "passed"), failures(stem, &wrong, "failed"));
     let wanted: BTreeSet<&str> = cases.keys().map(String::as_str).collect();
     assert_eq!(right.keys().copied().collect::<BTreeSet<_>>(), wanted, "{stem}");
     for (case, expected) in cases {

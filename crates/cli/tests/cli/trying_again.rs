@@ -79,8 +79,8 @@ fn an_attempt_that_changed_something_is_final_and_is_reported() {
         let trial = trial(&project(&format!("{doing}\n{ONCE}{DONE}")), &[], 1);
         assert_eq!(attempts(&trial), ["failed"], "{doing}");
         let warnings = trial["warnings"].as_array().or(trial["errors"].as_array()).unwrap();
-        let messages = "not retried: the attempt changed the workspace";
-        assert!(warnings.iter().any(|warning| warning == messages), "{doing}: {trial:#}");
+        let expected = "not retried: the attempt changed the workspace";
+        assert!(warnings.iter().any(|warning| warning == expected), "{doing}: {trial:#}");
     }
 }
 
@@ -106,8 +106,8 @@ fn all_attempts_count_against_the_budgets_of_the_trial_and_of_the_run() {
 fn a_time_budget_can_be_set_to_only_warn() {
     let slow = format!("sleep 0.4\n{DONE}");
     let warned = trial(&project(&slow), &["--max-duration", "100ms", "--on-budget", "warn"], 0);
-    let output = warned["warnings"].as_array().unwrap();
-    assert!(output.iter().any(|warning| warning.as_str().unwrap().ends_with("of a budget of 0.1 s")), "{warned:#}");
+    let warnings = warned["warnings"].as_array().unwrap();
+    assert!(warnings.iter().any(|warning| warning.as_str().unwrap().ends_with("of a budget of 0.1 s")), "{warned:#}");
     let fine = trial(&project(&slow), &["--max-duration", "1m", "--on-budget", "warn"], 0);
     assert!(fine["warnings"].as_array().is_none_or(Vec::is_empty), "{fine:#}");
     let failed = trial(&project(&format!("sleep 100\n{DONE}")), &["--max-duration", "300ms"], 1);

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use testkit::browser::{self, Browser};
 use testkit::{Live, Project};
 
-use crate::html::{HOSTILE, HOSTILE_SHOWN, count, shown, text};
+use crate::html::{HOSTILE, HOSTILE_SHOWN, count, text, wait_for_view};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_trialrun");
 
@@ -62,7 +62,7 @@ fn the_pages_follow_a_run_and_survive_the_end_of_the_server() {
     let mut browser = Browser::start(&program);
     let browser = &mut browser;
     browser.open(&address);
-    shown(browser);
+    wait_for_view(browser);
     assert_eq!(text(browser, ".verdict"), "No trial has finished yet");
     assert_eq!(text(browser, "#progress"), "0 of 2 trials finished, 1 running");
     assert!(text(browser, "[aria-label='Running now'] tbody").contains("waits for agent"));
@@ -129,7 +129,7 @@ fn hostile_answers_remain_text_during_a_run() {
     let mut browser = Browser::start(&program);
     let browser = &mut browser;
     browser.open(&address);
-    shown(browser);
+    wait_for_view(browser);
     browser.evaluate("document.querySelector('[aria-label=\"Running now\"] tbody a').click()");
     browser.wait("document.querySelector('.timeline .message')");
     answer(&project, &format!("{HOSTILE}{}", "0123456789".repeat(100_000)));

@@ -67,8 +67,8 @@ pub fn read(path: &Path, shown: &str) -> Result<Labels, Problems> {
     for label in &labels.rows {
         if let Some(first) = known.insert((&label.run, &label.trial, &label.assertion), label) {
             let message = format!("`{}` of {} is labelled twice", label.assertion, label.trial);
-            let place = format!("the first label is at {}", first.source);
-            problems.push(Diagnostic::error(message).at(label.source.clone()).help(place));
+            let help = format!("the first label is at {}", first.source);
+            problems.push(Diagnostic::error(message).at(label.source.clone()).help(help));
         }
     }
     if problems.is_empty() { Ok(labels) } else { Err(problems) }

@@ -22,13 +22,13 @@ fn rows(text: &str, name: &str, now: impl Fn(&Value) -> Value) -> Vec<(String, V
 /// Returns the parsed output in the recorded form; an invalid element becomes the description of its mistake.
 fn hook_parse(stdout: &Value) -> Value {
     let Some(elements) = output::read(stdout.as_str().unwrap()) else { return Value::Null };
-    let messages = elements.into_iter().map(|element| match element {
+    let elements = elements.into_iter().map(|element| match element {
         Ok(finding) => json!({
             "text": finding.text, "passed": finding.passed, "evidence": finding.evidence, "method": "hook", "skipped": false,
         }),
         Err(wrong) => json!({ "undecided": wrong }),
     });
-    messages.collect()
+    elements.collect()
 }
 
 #[test]

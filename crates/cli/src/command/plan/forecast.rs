@@ -275,13 +275,13 @@ impl DecisionForecast {
                 forecast.expected_trials = expected(&contract, likely);
                 forecast.is_most = false;
                 let terms = (rate, decision.most);
-                let shown = cache.iter().find(|(known, _)| *known == terms).map(|(_, shown)| *shown);
-                let shown = shown.unwrap_or_else(|| {
-                    let shown = detectable(&contract);
-                    cache.push((terms, shown));
-                    shown
+                let rates = cache.iter().find(|(known, _)| *known == terms).map(|(_, rates)| *rates);
+                let rates = rates.unwrap_or_else(|| {
+                    let rates = detectable(&contract);
+                    cache.push((terms, rates));
+                    rates
                 });
-                [forecast.high_enough, forecast.too_low] = shown;
+                [forecast.high_enough, forecast.too_low] = rates;
             }
             DecisionQuestion::Precision { half_width } => {
                 let needed = model::statistics::sequential_trials_for_precision(

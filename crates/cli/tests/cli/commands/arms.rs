@@ -7,14 +7,14 @@ use super::empty;
 
 /// Returns a skill with a case that it helps, one that it harms, one that it does not affect, and a negative control.
 fn project() -> Project {
-    let text_of = |text: &str| json!({"type": "file_contains", "contains": text});
+    let contains = |text: &str| json!({"type": "file_contains", "contains": text});
     let case = |id: &str, prompt: &str, assertions: Value| json!({"id": id, "prompt": prompt, "expected_output": "", "assertions": assertions});
-    let mut control = case("control", "!say four\n!tokens 50 5", json!([text_of("four")]));
+    let mut control = case("control", "!say four\n!tokens 50 5", json!([contains("four")]));
     control["should_trigger"] = false.into();
     let evals = json!({"skill_name": "one", "evals": [
-        case("helped", "!with-skill !skill one\n!with-skill !say formatted\n!say done\n!tokens 100 10", json!([text_of("formatted"), text_of("done")])),
-        case("harmed", "!with-skill !skill one\n!with-skill !error confused\n!say right\n!tokens 200 20", json!([text_of("right")])),
-        case("same", "!with-skill !skill one\n!say same\n!tokens 300 30", json!([text_of("same")])),
+        case("helped", "!with-skill !skill one\n!with-skill !say formatted\n!say done\n!tokens 100 10", json!([contains("formatted"), contains("done")])),
+        case("harmed", "!with-skill !skill one\n!with-skill !error confused\n!say right\n!tokens 200 20", json!([contains("right")])),
+        case("same", "!with-skill !skill one\n!say same\n!tokens 300 30", json!([contains("same")])),
         control,
     ]});
     let project = empty();
@@ -43,16 +43,13 @@ fn the_effect_of_the_skill_is_shown_in_every_view_of_a_run() {
     let delta = &report["deltas"][0];
     assert_eq!((&delta["agent"], &delta["pairs"], &delta["least_p_value"]), (&json!("fake"), &json!(4), &json!(0.125)));
     assert_eq!((&delta["full_pass_rate"], &delta["tokens"]), (&json!(0.0), &json!(0.0)));
-    let messages: Vec<(&str, &str)> = delta["by_case"]
+    let skills: Vec<(&str, &str)> = delta["by_case"]
         .as_array()
         .unwrap()
         .iter()
         .map(|case| (case["case"].as_str().unwrap(), case["skill"].as_str().unwrap()))
         .collect();
-    assert_eq!(
-        messages,
-        [("control", "same"), ("harmed", "fewer_passed"), ("helped", "more_passed"), ("same", "same")]
-    );
+    assert_eq!(skills, [("control", "same"), ("harmed", "fewer_passed"), ("helped", "more_passed"), ("same", "same")]);
     let trigger = &report["arms"][0]["trigger"];
     assert_eq!(
         (&trigger["precision"], &trigger["recall"], &trigger["never"]),

@@ -71,9 +71,9 @@ fn a_suite_is_checked_and_its_design_only_on_request() {
          "assertions": [{"type": "file_exists", "path": "a.txt"}]}]});
     project.write("skills/one/evals/evals.json", &forced.to_string());
     project.run(&["check", "one"]).exits(0);
-    let output = project.run(&["check", "one", "--strict"]).exits(2).err;
+    let error = project.run(&["check", "one", "--strict"]).exits(2).err;
     for part in ["no negative control", "names or forces it", "services outside this machine"] {
-        assert!(output.contains(part), "{part}: {output}");
+        assert!(error.contains(part), "{part}: {error}");
     }
     let ran = project.run(&["check", "--skill", "skills/two", "--evals", "skills/one/evals/evals.json"]).exits(2);
     assert!(ran.err.contains("did you mean `two`?"), "{}", ran.err);
@@ -160,8 +160,8 @@ fn a_suite_has_one_name_in_every_run() {
     }
     assert_eq!(cases(&project, &["skills/one"]), [&["one::t"][..], &evals].concat());
     for label in ["a", "b"] {
-        let place: &[&str] = if label == "a" { &["--skill", "skills/one"] } else { &["skills/one/evals/evals.json"] };
-        project.run(&[&["run", "--no-fail-on-assertions", "--label", label], place].concat());
+        let suite: &[&str] = if label == "a" { &["--skill", "skills/one"] } else { &["skills/one/evals/evals.json"] };
+        project.run(&[&["run", "--no-fail-on-assertions", "--label", label], suite].concat());
     }
     for before in ["a", "alone"] {
         let compared = project.run(&["compare", before, "b", "--json"]).json();
@@ -174,9 +174,9 @@ fn a_suite_has_one_name_in_every_run() {
 #[test]
 fn a_file_outside_any_project_runs_in_the_project_of_the_current_directory() {
     let (project, elsewhere) = (skills(), empty());
-    let output =
+    let scenario =
         "scenario: outside\nskill: one\nassertions: [{ id: a, type: output_contains, pattern: hi }]\nuser_prompt: hi\n";
-    elsewhere.write("outside.yaml", output);
+    elsewhere.write("outside.yaml", scenario);
     let file = elsewhere.dir().join("outside.yaml");
     let file = file.to_str().unwrap();
     let rows = project.run(&["list", "--file", file, "--json"]).exits(0).json();

@@ -113,14 +113,14 @@ fn reference_updates_only_generated_sections() {
     assert!(stale.contains("stale: pages/reference/fake-agent.md\n"), "{stale}");
     project.run(&["reference", "--dir", "pages", "--write"]).exits(0);
     assert_eq!(project.read("pages/reference/fake-agent.md"), edited.replace("`!shout", "`!say"));
-    for (from, to, output) in [
+    for (from, to, expected) in [
         ("fake directives -->", "fake commands -->", "unknown section `fake commands`"),
         ("<!-- end -->", "", "the `fake directives` section has no `<!-- end -->`"),
         ("<!-- generated: fake directives -->", "", "no page in pages has the `fake directives` section"),
     ] {
         project.write("pages/reference/fake-agent.md", &fresh.replace(from, to));
         let refused = project.run(&["reference", "--dir", "pages", "--write"]).exits(2).err;
-        assert!(refused.contains(output), "{refused}");
+        assert!(refused.contains(expected), "{refused}");
     }
 }
 
@@ -128,16 +128,16 @@ fn reference_updates_only_generated_sections() {
 fn help_is_short_has_examples_and_shows_only_effective_options() {
     let project = demo();
     let short = project.run(&["run", "-h"]).exits(0).out;
-    for messages in ["Examples:", "-k, --test <TEXT>", "--case", "--agent", "(see more with '--help')"] {
-        assert!(short.contains(messages), "{messages}: {short}");
+    for word in ["Examples:", "-k, --test <TEXT>", "--case", "--agent", "(see more with '--help')"] {
+        assert!(short.contains(word), "{word}: {short}");
     }
     let long = project.run(&["run", "--help"]).exits(0).out;
     for rare in ["--max-reasoning-tokens", "--pre-run-command", "--shard"] {
         assert!(!short.contains(rare) && long.contains(rare), "{rare}");
     }
     let list = project.run(&["list", "-h"]).exits(0).out;
-    for messages in ["--case", "--agent", "--trials", "--assertions"] {
-        assert!(list.contains(messages), "{messages}: {list}");
+    for word in ["--case", "--agent", "--trials", "--assertions"] {
+        assert!(list.contains(word), "{word}: {list}");
     }
     for idle in
         ["--max-cost", "--judge", "--keep-sandbox", "--watch", "--min-pass-rate", "--seed", "--post-run-command"]

@@ -332,8 +332,8 @@ fn unused_agents_are_checked_and_an_implicit_default_is_reported() {
 #[test]
 fn a_report_can_be_sent_to_standard_output_by_name() {
     let project = demo();
-    let messages = project.run(&["run", "--case", "first", "--report", "json=-"]).exits(0);
-    assert_eq!(messages.json()["summary"]["passed"], 1);
+    let ran = project.run(&["run", "--case", "first", "--report", "json=-"]).exits(0);
+    assert_eq!(ran.json()["summary"]["passed"], 1);
     assert!(!project.dir().join("-").exists());
 }
 

@@ -286,8 +286,8 @@ fn mistakes(value: &Value, schema: &Value, root: &Value) -> Vec<String> {
             "then" => {}
             "allOf" => deeper.extend(all().flat_map(|rule| mistakes(value, rule, root))),
             "$ref" => {
-                let place = rule.as_str().unwrap().strip_prefix('#').unwrap();
-                deeper.extend(mistakes(value, root.pointer(place).unwrap_or_else(|| panic!("{place}")), root));
+                let pointer = rule.as_str().unwrap().strip_prefix('#').unwrap();
+                deeper.extend(mistakes(value, root.pointer(pointer).unwrap_or_else(|| panic!("{pointer}")), root));
             }
             "items" => {
                 deeper.extend(value.as_array().into_iter().flatten().flat_map(|item| mistakes(item, rule, root)));

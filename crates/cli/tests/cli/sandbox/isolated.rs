@@ -245,10 +245,10 @@ async fn ports_of_a_closed_network_are_served_from_outside_until_the_program_end
     });
     let script =
         "cat < /dev/tcp/127.0.0.1/5005; echo; echo $HTTPS_PROXY $no_proxy; ls -d \"$PWD/../relay\" 2>&1 | grep -c No";
-    let told = output(&*sandbox, "bash", &["-c", script]).await;
-    let lines: Vec<&str> = told.lines().collect();
-    assert_eq!((lines[0], lines[2]), ("from outside", "1"), "{told}");
-    assert!(lines[1].starts_with("http://127.0.0.1:3129 localhost,"), "{told}");
+    let printed = output(&*sandbox, "bash", &["-c", script]).await;
+    let lines: Vec<&str> = printed.lines().collect();
+    assert_eq!((lines[0], lines[2]), ("from outside", "1"), "{printed}");
+    assert!(lines[1].starts_with("http://127.0.0.1:3129 localhost,"), "{printed}");
     assert_eq!(serving.await.unwrap(), ([3128, 3129, 5005].into(), false, 1));
 }
 

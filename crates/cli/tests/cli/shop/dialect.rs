@@ -66,11 +66,11 @@ fn chunked(kind: &str, parts: Vec<String>) -> Pieces {
 }
 
 fn events(events: impl IntoIterator<Item = (Option<&'static str>, String)>) -> Pieces {
-    let describe = |(name, data): (Option<&str>, String)| match name {
+    let frame = |(name, data): (Option<&str>, String)| match name {
         Some(name) => format!("event: {name}\ndata: {data}\n\n"),
         None => format!("data: {data}\n\n"),
     };
-    chunked("text/event-stream", events.into_iter().map(describe).collect())
+    chunked("text/event-stream", events.into_iter().map(frame).collect())
 }
 
 /// Returns the words of `text`, each with the spaces that follow it.
@@ -95,9 +95,9 @@ fn openai_stream(answer: &Answer) -> Pieces {
         call["index"] = json!(index);
         chunk(json!({ "tool_calls": [call] }))
     });
-    let output = words(&answer.text).map(|word| chunk(json!({ "content": word })));
+    let said = words(&answer.text).map(|word| chunk(json!({ "content": word })));
     let usage = json!({ "choices": [], "usage": { "prompt_tokens": 12, "completion_tokens": 7 } });
-    events(called.chain(output).chain([(None, usage.to_string()), (None, "[DONE]".to_owned())]))
+    events(called.chain(said).chain([(None, usage.to_string()), (None, "[DONE]".to_owned())]))
 }
 
 fn anthropic_stream(answer: &Answer) -> Pieces {
@@ -105,48 +105,47 @@ fn anthropic_stream(answer: &Answer) -> Pieces {
         data["type"] = json!(name);
         (Some(name), data.to_string())
     };
-    let mut messages =
+    let mut sent =
         vec![event("message_start", json!({ "message": { "role": "assistant", "usage": { "input_tokens": 12 } } }))];
     for (index, (name, input, _)) in answer.calls.iter().enumerate() {
         let block = json!({ "type": "tool_use", "id": name, "name": name, "input": {} });
-        messages.push(event("content_block_start", json!({ "index": index, "content_block": block })));
+        sent.push(event("content_block_start", json!({ "index": index, "content_block": block })));
         let delta = json!({ "type": "input_json_delta", "partial_json": input.to_string() });
-        messages.push(event("content_block_delta", json!({ "index": index, "delta": delta })));
-        messages.push(event("content_block_stop", json!({ "index": index })));
+        sent.push(event("content_block_delta", json!({ "index": index, "delta": delta })));
+        sent.push(event("content_block_stop", json!({ "index": index })));
     }
     let last = answer.calls.len();
-    messages
-        .push(event("content_block_start", json!({ "index": last, "content_block": { "type": "text", "text": "" } })));
+    sent.push(event("content_block_start", json!({ "index": last, "content_block": { "type": "text", "text": "" } })));
     for word in words(&answer.text) {
-        messages.push(event(
+        sent.push(event(
             "content_block_delta",
             json!({ "index": last, "delta": { "type": "text_delta", "text": word } }),
         ));
     }
-    messages.push(event("content_block_stop", json!({ "index": last })));
-    messages.push(event(
+    sent.push(event("content_block_stop", json!({ "index": last })));
+    sent.push(event(
         "message_delta",
         json!({ "delta": { "stop_reason": "end_turn" }, "usage": { "output_tokens": 7 } }),
     ));
-    messages.push(event("message_stop", json!({})));
-    events(messages)
+    sent.push(event("message_stop", json!({})));
+    events(sent)
 }
 
 fn ui_stream(answer: &Answer) -> Pieces {
     let event = |data: Value| (None, data.to_string());
-    let mut messages = vec![event(json!({ "type": "start" }))];
+    let mut sent = vec![event(json!({ "type": "start" }))];
     for (name, input, result) in &answer.calls {
-        messages.push(event(
+        sent.push(event(
             json!({ "type": "tool-input-available", "toolCallId": name, "toolName": name, "input": input }),
         ));
-        messages.push(event(json!({ "type": "tool-output-available", "toolCallId": name, "output": result })));
+        sent.push(event(json!({ "type": "tool-output-available", "toolCallId": name, "output": result })));
     }
-    messages.push(event(json!({ "type": "text-start", "id": "0" })));
-    messages.extend(words(&answer.text).map(|word| event(json!({ "type": "text-delta", "id": "0", "delta": word }))));
-    messages.push(event(json!({ "type": "text-end", "id": "0" })));
-    messages.push(event(json!({ "type": "finish" })));
-    messages.push((None, "[DONE]".to_owned()));
-    events(messages)
+    sent.push(event(json!({ "type": "text-start", "id": "0" })));
+    sent.extend(words(&answer.text).map(|word| event(json!({ "type": "text-delta", "id": "0", "delta": word }))));
+    sent.push(event(json!({ "type": "text-end", "id": "0" })));
+    sent.push(event(json!({ "type": "finish" })));
+    sent.push((None, "[DONE]".to_owned()));
+    events(sent)
 }
 
 fn data_stream(answer: &Answer) -> Pieces {
@@ -154,7 +153,7 @@ fn data_stream(answer: &Answer) -> Pieces {
         let call = json!({ "toolCallId": name, "toolName": name, "args": input });
         [format!("9:{call}\n"), format!("a:{}\n", json!({ "toolCallId": name, "result": result }))]
     });
-    let output = words(&answer.text).map(|word| format!("0:{}\n", json!(word)));
+    let said = words(&answer.text).map(|word| format!("0:{}\n", json!(word)));
     let usage = json!({ "finishReason": "stop", "usage": { "promptTokens": 12, "completionTokens": 7 } });
-    chunked("text/plain; charset=utf-8", called.chain(output).chain([format!("d:{usage}\n")]).collect())
+    chunked("text/plain; charset=utf-8", called.chain(said).chain([format!("d:{usage}\n")]).collect())
 }

@@ -8,16 +8,16 @@ const PASSAGES: &[&str] = &["talking about order", "last Tuesday", "refund", "$7
 
 /// Returns the verdict that `request` asks for.
 pub fn judge(request: &Value) -> Value {
-    let output = request["messages"].as_array().into_iter().flatten();
-    let output: String = output.filter_map(|message| message["content"].as_str()).collect();
-    let quote = PASSAGES.iter().find(|passage| output.contains(**passage)).copied().unwrap_or_default();
+    let prompt = request["messages"].as_array().into_iter().flatten();
+    let prompt: String = prompt.filter_map(|message| message["content"].as_str()).collect();
+    let quote = PASSAGES.iter().find(|passage| prompt.contains(**passage)).copied().unwrap_or_default();
     let schema = &request["response_format"]["json_schema"]["schema"];
     let rows = &schema["properties"]["answers"]["items"]["properties"];
     let answer = |id: &Value| {
         let mut answer = json!({ "id": id, "quote": quote, "reasoning": "It does." });
         if rows["verdict"].is_object() {
             let is_choice = rows["verdict"]["enum"][0] == "first";
-            answer["verdict"] = if is_choice { choice(&output) } else { json!("met") };
+            answer["verdict"] = if is_choice { choice(&prompt) } else { json!("met") };
         }
         if let Some(best) = rows["score"]["enum"].as_array().and_then(|scores| scores.last()) {
             answer["score"] = best.clone();
@@ -26,7 +26,7 @@ pub fn judge(request: &Value) -> Value {
     };
     let answers: Vec<Value> = rows["id"]["enum"].as_array().into_iter().flatten().map(answer).collect();
     // The end of the request names a word that must be repeated.
-    let seal = output.rsplit_once("`seal` is `").and_then(|(_, rest)| rest.split('`').next()).unwrap_or_default();
+    let seal = prompt.rsplit_once("`seal` is `").and_then(|(_, rest)| rest.split('`').next()).unwrap_or_default();
     let content = json!({ "seal": seal, "answers": answers }).to_string();
     json!({
         "id": "judgement", "object": "chat.completion", "model": "judge",

@@ -109,11 +109,6 @@ impl Library {
         Self(Arc::new(ModuleCache { environment, files: Mutex::new(Arc::new(Files::new())), texts: Mutex::default() }))
     }
 
-    /// Returns `true` if `other` is a clone of this library.
-    pub fn is_same(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
-    }
-
     pub(crate) fn environment(&self) -> &[Variable] {
         &self.0.environment
     }

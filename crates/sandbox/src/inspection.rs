@@ -73,9 +73,8 @@ status() {
     [ -s "$IGNORE_FILES" ] || return 0
     g check-ignore --stdin < "$IGNORE_FILES" > "$GIT_DIR/hidden" || return 0
     g status --porcelain --ignored --ignore-submodules=dirty | sed -n 's/^!! //p' > "$GIT_DIR/ignored"
-    while IFS= read -r file; do
-        g check-ignore -v --stdin < "$GIT_DIR/ignored" | grep -F "$file:" | sed 's/^[^	]*	/?? /'
-    done < "$GIT_DIR/hidden" | sort -u
+    sed 's/$/:/' "$GIT_DIR/hidden" > "$GIT_DIR/sources"
+    g check-ignore -v --stdin < "$GIT_DIR/ignored" | grep -F -f "$GIT_DIR/sources" | sed 's/^[^	]*	/?? /' | sort -u
 }
 "#;
 

@@ -122,6 +122,7 @@ fn a_default_model_applies_only_to_the_agent_it_is_configured_for() {
     // If the project sets no agent, its model is for every agent that can use it.
     assert_eq!(model(&settings("codex", None, claude), none), None);
     assert_eq!(model(&settings("codex", None, gpt), none).as_deref(), Some(gpt));
+    assert_eq!(model(&settings("fake", Some("fake"), gpt), none), None, "it has no model");
     // A case's model likewise belongs to its agent.
     let own = (Some("claude-code"), Some(claude));
     assert_eq!(model(&settings("codex", Some("codex"), gpt), own).as_deref(), Some(gpt));

@@ -6,21 +6,16 @@ use runner::{ModelChoice, Plan, PlannedTrial};
 
 use crate::command::plan::history::History;
 use crate::error::CliError;
+use crate::terminal::Terminal;
 use session::Session;
 use session::overrides::Overrides;
-use crate::terminal::Terminal;
 
 /// Announces trials with real models that nothing on the command line asks for, and asks on a terminal whether to run
 /// them. Returns `false` if the user does not want them.
 ///
 /// # Errors
 /// Returns an error if the record or the answer cannot be read.
-pub fn confirm(
-    args: &Overrides,
-    plan: &Plan,
-    context: &Session,
-    terminal: &Terminal,
-) -> Result<bool, CliError> {
+pub fn confirm(args: &Overrides, plan: &Plan, context: &Session, terminal: &Terminal) -> Result<bool, CliError> {
     if is_deliberate(args) || plan.settings.cassettes.mode == CassetteMode::Replay {
         return Ok(true);
     }

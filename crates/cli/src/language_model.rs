@@ -28,7 +28,11 @@ pub struct LanguageModel {
 ///
 /// # Errors
 /// Returns an error if the model is unknown, or its key or file is missing.
-pub fn open(written: Option<&str>, settings: &runner::Settings, session: &Session) -> Result<Option<LanguageModel>, CliError> {
+pub fn open(
+    written: Option<&str>,
+    settings: &runner::Settings,
+    session: &Session,
+) -> Result<Option<LanguageModel>, CliError> {
     let Some(chosen) = written.or_else(|| settings.judge()).filter(|name| !name.trim().is_empty()) else {
         return Ok(None);
     };

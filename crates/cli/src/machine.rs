@@ -16,8 +16,7 @@ pub fn host() -> Result<Host, CliError> {
     let env = environment();
     let program = std::env::current_exe()
         .map_err(|error| CliError::environment(format!("cannot find the program's own file: {error}")))?;
-    let mut supervisor =
-        Supervisor::new(program).map_err(|error| CliError::environment(error.to_string()))?;
+    let mut supervisor = Supervisor::new(program).map_err(|error| CliError::environment(error.to_string()))?;
     supervisor.floor = env.get(NO_NAMESPACE).is_some_and(|value| !value.is_empty() && value != "0");
     let home = env.get("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
     // An empty variable counts as not set.

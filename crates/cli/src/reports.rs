@@ -10,10 +10,10 @@ use report::{Report, Reporter, ReporterOptions, RunHash, Style};
 
 use crate::error::CliError;
 use crate::otlp::{self, ExportMode, OTLP, Warnings};
-use session::overrides::{OutputArgs, ReportArgs};
-use session::settings::{GITHUB, TERMINAL};
 use crate::terminal::Terminal;
 use crate::{ci, log};
+use session::overrides::{OutputArgs, ReportArgs};
+use session::settings::{GITHUB, TERMINAL};
 
 /// A requested report.
 pub struct RequestedReport {

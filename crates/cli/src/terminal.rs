@@ -11,8 +11,8 @@ use crate::error::CliError;
 use crate::exit;
 use crate::global::{Color, Global};
 use crate::machine;
-use session::without_secrets;
 use crate::signals;
+use session::without_secrets;
 
 /// Stdout and stderr, with the style of each.
 #[derive(Debug, Clone)]

@@ -20,11 +20,11 @@ use session::dependencies::{self, Dependencies};
 use session::{Planned, Session};
 
 use crate::error::CliError;
-use crate::place;
 use crate::global::Global;
-use session::overrides::Overrides;
+use crate::place;
 use crate::terminal::Terminal;
 use crate::{limits, signals};
+use session::overrides::Overrides;
 
 /// Polling interval. A change counts only when two consecutive polls agree on it, so that several steps of an editor
 /// are one change.
@@ -144,7 +144,14 @@ impl Watched {
 
     /// Runs the affected tests and the pending ones, and prints problems. `seen` is the snapshot from before the files
     /// were read; newly discovered files are added to it.
-    fn run(&mut self, global: &Global, args: &Overrides, terminal: &Terminal, affected: &Affected, seen: &mut Snapshot) {
+    fn run(
+        &mut self,
+        global: &Global,
+        args: &Overrides,
+        terminal: &Terminal,
+        affected: &Affected,
+        seen: &mut Snapshot,
+    ) {
         let affected = match self.pending.take() {
             Some(pending) => pending.and(affected),
             None => affected.clone(),

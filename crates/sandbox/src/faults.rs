@@ -133,7 +133,8 @@ impl SandboxFaults {
             .map_err(failed)?;
         for profile in PROFILES.map(|name| home.join(name)) {
             if profile.symlink_metadata().is_err() {
-                fs::write(&profile, format!("PATH={}:$PATH\n", shell_quoted(&programs.to_string_lossy()))).map_err(failed)?;
+                fs::write(&profile, format!("PATH={}:$PATH\n", shell_quoted(&programs.to_string_lossy())))
+                    .map_err(failed)?;
             }
         }
         self.logs.push((fault.clone(), runs.join("log")));

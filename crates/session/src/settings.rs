@@ -219,8 +219,10 @@ impl Session {
         self.mask().value(&mut masked);
         match masked == value {
             true => Ok(value.to_string()),
-            false => Err(Error::usage("the options of this run contain a secret, which is not sent to other processes")
-                .hint("put the secret into a variable, and refer to the variable in the configuration")),
+            false => {
+                Err(Error::usage("the options of this run contain a secret, which is not sent to other processes")
+                    .hint("put the secret into a variable, and refer to the variable in the configuration"))
+            }
         }
     }
 

@@ -554,7 +554,9 @@ async fn a_module_can_send_requests_only_to_allowed_hosts() {
         let played = asks(&server.url, hosts).await.unwrap();
         assert_eq!(played.answer(), Some("true 302 application/json hi gone"));
     }
-    assert!(server.asked().iter().all(|asked| asked.method == "POST" && asked.header("x-key") == Some("plain-words-only")));
+    assert!(
+        server.asked().iter().all(|asked| asked.method == "POST" && asked.header("x-key") == Some("plain-words-only"))
+    );
     // The module may have fetched the key, so nothing else tells that it is a secret.
     let mask = mask::Mask::default().with_secrets(&run_state().secrets);
     assert_eq!(mask.text("with plain-words-only"), "with [masked]");

@@ -63,7 +63,8 @@ impl Agent for Fake {
         let directives: Vec<_> = context.case.messages.iter().flat_map(|message| parse(&message.text)).collect();
         let is_open = directives.is_empty() || context.case.user.is_some();
         let calls = is_open || directives.iter().any(Directive::calls_tool);
-        let unmet = context.case.assertions.iter().filter(|made| !calls && NEED_CALLS.contains(&made.kind.value.as_str()));
+        let unmet =
+            context.case.assertions.iter().filter(|made| !calls && NEED_CALLS.contains(&made.kind.value.as_str()));
         let unmet = unmet.map(|made| {
             Diagnostic::warning("`fake` calls no tool in this case, because no message tells it to")
                 .at(made.node.source.excerpt(made.kind.span))

@@ -97,7 +97,8 @@ impl Agent for Recorded {
     }
 
     fn answers(&self, context: &CaseContext<'_>) -> Option<u64> {
-        let answers = context.state.answers.known(&context.state.cwd, Path::new(context.argument.unwrap_or_default())).ok()?;
+        let answers =
+            context.state.answers.known(&context.state.cwd, Path::new(context.argument.unwrap_or_default())).ok()?;
         let (case, index) = (&context.case.id, context.case.position);
         answers.may_answer(case, index).then(|| answers.number_of(case, index) as u64)
     }

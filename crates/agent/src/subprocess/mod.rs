@@ -78,7 +78,8 @@ impl Agent for Subprocess {
         };
         let missing = config.and_then(|config| launch::missing_file(&config, project));
         let problem = missing.map(|file| {
-            let problem = Diagnostic::warning(format!("the project has no file `{file}`, which the agent's command names"));
+            let problem =
+                Diagnostic::warning(format!("the project has no file `{file}`, which the agent's command names"));
             let problem = problem.help("the agent cannot answer, unless a command before the run creates the file");
             match command {
                 Some(command) => problem.at(command.excerpt()),

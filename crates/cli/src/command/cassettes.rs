@@ -18,12 +18,12 @@ use crate::command;
 use session::{Planned, Session};
 
 use crate::error::CliError;
-use crate::place;
 use crate::exit;
 use crate::global::Global;
-use session::overrides::Overrides;
+use crate::place;
 use crate::terminal::Terminal;
 use crate::units::{age, bytes};
+use session::overrides::Overrides;
 
 /// Number of recent runs that are searched for the last replay result.
 const RUNS: usize = 20;

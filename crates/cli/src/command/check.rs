@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::ci::folder_in_repository;
-use session::{Planned};
+use session::Planned;
 
 use crate::error::CliError;
 use crate::exit;

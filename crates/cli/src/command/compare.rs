@@ -17,13 +17,13 @@ use store::{RunFilter, Store, StoredEvent, TrialFilter};
 use self::preference::{PairJudge, PreferenceArgs};
 use crate::ci::folder_in_repository;
 use crate::error::CliError;
-use crate::place;
 use crate::exit;
 use crate::global::Global;
-use session::Session;
-use session::overrides::parse_share;
+use crate::place;
 use crate::terminal::Terminal;
 use crate::workspace::WorkspaceArgs;
+use session::Session;
+use session::overrides::parse_share;
 
 /// Arguments of `compare`.
 #[derive(Debug, clap::Args)]
@@ -288,11 +288,7 @@ fn within(side: &Side, by: By, options: &ComparisonOptions) -> Result<Vec<Compar
 
 /// Compares the newest runs with different labels, starting with the oldest of them. Runs that have no case in common
 /// with the newest one are omitted. With `first`, each run is compared with that run.
-fn by_label(
-    context: &Session,
-    first: Option<Side>,
-    options: &ComparisonOptions,
-) -> Result<Vec<Comparison>, CliError> {
+fn by_label(context: &Session, first: Option<Side>, options: &ComparisonOptions) -> Result<Vec<Comparison>, CliError> {
     let mut sides: Vec<Side> = Vec::new();
     let mut labels: HashSet<String> = HashSet::new();
     labels.extend(first.iter().filter_map(|side| side.run.label.clone()));

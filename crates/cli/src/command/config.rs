@@ -8,11 +8,11 @@ use report::columns;
 use serde_json::{Value, json};
 
 use crate::error::CliError;
-use crate::place;
 use crate::exit;
 use crate::global::Global;
-use session::overrides::Overrides;
+use crate::place;
 use crate::terminal::Terminal;
+use session::overrides::Overrides;
 
 /// Arguments of `config`.
 #[derive(Debug, clap::Args)]

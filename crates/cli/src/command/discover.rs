@@ -8,12 +8,12 @@ use serde::Serialize;
 
 use crate::discovery::{Discovered, SourceArgs, discover, no_answer};
 use crate::error::CliError;
-use crate::place;
 use crate::exit;
 use crate::global::Global;
 use crate::language_model;
-use session::overrides::Overrides;
+use crate::place;
 use crate::terminal::Terminal;
+use session::overrides::Overrides;
 
 /// Maximum width of a fact; if it is wider, its location goes on the next line.
 const WIDEST: usize = 72;

@@ -13,12 +13,12 @@ use sandbox::{Host, SandboxKind, SandboxOptions};
 use serde_json::json;
 
 use crate::error::CliError;
-use crate::place;
 use crate::global::Global;
-use session::Session;
-use session::overrides::Overrides;
+use crate::place;
 use crate::terminal::Terminal;
 use crate::{exit, machine};
+use session::Session;
+use session::overrides::Overrides;
 
 /// Arguments of `doctor`.
 #[derive(Debug, clap::Args)]
@@ -132,8 +132,7 @@ async fn containment(host: &Host) -> Finding {
         Ok(Containment::Floor { reason }) => (true, format!("by a supervisor that adopts orphans ({reason})")),
         Err(error) => (false, format!("the program cannot start itself: {error}")),
     };
-    let hints =
-        session::steering(&host.temp).into_iter().map(|(what, help)| format!("{what}: {help}")).collect();
+    let hints = session::steering(&host.temp).into_iter().map(|(what, help)| format!("{what}: {help}")).collect();
     Finding { kind: "sandbox", name: LOCAL.into(), ready, about: vec![about], hints }
 }
 
@@ -203,7 +202,8 @@ fn own_agents(settings: &runner::Settings) -> Vec<Finding> {
     let looked_at = |config: &agent::Configured| {
         let problems = match config.agent() {
             Ok(agent) if config.is_filled => {
-                let state = agent::RunState::new(script::Library::default(), &config.directory, mask::Secrets::default());
+                let state =
+                    agent::RunState::new(script::Library::default(), &config.directory, mask::Secrets::default());
                 agent.check_config(&config.node, &config.directory, &Arc::new(state))
             }
             Ok(_) => vec![Diagnostic::error("an environment variable that it uses is not set")],

@@ -10,9 +10,9 @@ use store::Verification;
 use tempfile::NamedTempFile;
 
 use crate::error::CliError;
-use crate::place;
 use crate::global::Global;
 use crate::named_run::named_run;
+use crate::place;
 use crate::terminal::Terminal;
 
 /// Arguments of `export`.

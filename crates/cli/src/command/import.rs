@@ -8,8 +8,8 @@ use std::process::ExitCode;
 use store::ArchiveError;
 
 use crate::error::CliError;
-use crate::place;
 use crate::global::Global;
+use crate::place;
 use crate::terminal::Terminal;
 
 /// Arguments of `import`.

@@ -7,9 +7,9 @@ use std::process::ExitCode;
 
 use clap::ValueEnum;
 
-use session::AUTO_SANDBOX;
 use crate::error::CliError;
 use crate::terminal::Terminal;
+use session::AUTO_SANDBOX;
 
 /// Arguments of `init`.
 #[derive(Debug, Clone, clap::Args)]

@@ -9,11 +9,11 @@ use store::{ArchiveError, Location, MergeError, RunFilter};
 
 use super::import::{opened, refused};
 use crate::error::CliError;
-use crate::place;
-use crate::global::Global;
-use session::overrides::parse_label;
-use crate::terminal::Terminal;
 use crate::exit;
+use crate::global::Global;
+use crate::place;
+use crate::terminal::Terminal;
+use session::overrides::parse_label;
 
 /// Arguments of `merge`.
 #[derive(Debug, clap::Args)]

@@ -8,13 +8,12 @@ use std::process::ExitCode;
 
 use serde_json::json;
 
-
 use crate::error::CliError;
-use crate::place;
 use crate::exit;
 use crate::global::Global;
-use session::overrides::Overrides;
+use crate::place;
 use crate::terminal::Terminal;
+use session::overrides::Overrides;
 
 use self::forecast::Forecast;
 use self::history::History;

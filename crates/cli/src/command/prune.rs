@@ -11,12 +11,12 @@ use sandbox::{Host, Leftover, SandboxKind};
 use store::RunFilter;
 
 use crate::error::CliError;
-use crate::place;
 use crate::global::Global;
-use session::overrides::{Overrides, parse_duration};
+use crate::place;
 use crate::terminal::Terminal;
 use crate::units::{age, bytes};
 use crate::{exit, machine};
+use session::overrides::{Overrides, parse_duration};
 
 /// Arguments of `prune`.
 #[derive(Debug, clap::Args)]

@@ -11,17 +11,17 @@ use runner::{Archive, RecordedEvidence, Regrade};
 use serde_json::Value;
 use store::{Store, StoredEvent, TrialFilter};
 
-use crate::error::CliError;
 use crate::command::run::conclude;
+use crate::error::CliError;
 use crate::global::Global;
 use crate::otlp::Warnings;
 use crate::reports::{check_directories, for_otlp, requested};
-use session::overrides::{GateArgs, JudgeArgs, ReportArgs, Overrides, parse_jobs, parse_label};
-use session::settings::{SKILL, TARGETS};
-use session::{RunSpec, Session, record};
 use crate::terminal::Terminal;
 use crate::workspace::WorkspaceArgs;
 use crate::{exit, limits, place};
+use session::overrides::{GateArgs, JudgeArgs, Overrides, ReportArgs, parse_jobs, parse_label};
+use session::settings::{SKILL, TARGETS};
+use session::{RunSpec, Session, record};
 
 /// Arguments of `regrade`.
 #[derive(Debug, clap::Args)]
@@ -144,7 +144,8 @@ fn run_args(
         }
         None => (files(store, &then.id, records)?, None),
     };
-    let mut run = Overrides { targets, judging: args.judging.clone(), gates: args.gates.clone(), ..Overrides::default() };
+    let mut run =
+        Overrides { targets, judging: args.judging.clone(), gates: args.gates.clone(), ..Overrides::default() };
     (run.selection.skill, run.selection.evals) = (skill, args.evals.clone());
     run.schedule.jobs = args.jobs;
     run.output.report = args.report.clone();
@@ -210,7 +211,8 @@ fn judges_then(args: &mut Overrides, spec: &RunSpec, then: &RunInfo) -> bool {
         judging.judge_base_url = judging.judge_base_url.take().or(address);
     }
     let judges = then.settings.get("judges").and_then(Value::as_u64);
-    let is_more = judging.judges.is_none() && judges.is_some_and(|judges| value("judges").and_then(Value::as_u64) != Some(judges));
+    let is_more = judging.judges.is_none()
+        && judges.is_some_and(|judges| value("judges").and_then(Value::as_u64) != Some(judges));
     if is_more {
         judging.judges = judges;
     }

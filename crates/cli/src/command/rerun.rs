@@ -9,10 +9,10 @@ use store::{Store, TrialFilter, select_trial};
 use crate::command::run::{Origin, run_planned};
 use crate::error::CliError;
 use crate::global::Global;
-use crate::{limits, machine, place};
 use crate::recorded_arguments::repeats_trial;
 use crate::recorded_trial::{Changes, RecordedTrial};
 use crate::terminal::Terminal;
+use crate::{limits, machine, place};
 
 /// Arguments of `rerun`.
 #[derive(Debug, clap::Args)]

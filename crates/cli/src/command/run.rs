@@ -139,8 +139,7 @@ pub fn run_planned(
     reporters.extend(last_line);
     reporters.extend(github);
     reporters.extend(otlp);
-    let (judgements, providers) =
-        (planned.plan.settings.judge.store.clone(), planned.plan.settings.providers.clone());
+    let (judgements, providers) = (planned.plan.settings.judge.store.clone(), planned.plan.settings.providers.clone());
     let launch = Launch { reporters, hash, artifacts, signals: place::SIGNALS };
     let ended = session.run(planned, started, launch)?;
     cleaner.report(terminal);

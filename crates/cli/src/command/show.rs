@@ -7,8 +7,8 @@ use report::counted;
 use store::{SelectError, Store, StoreError, TrialFilter};
 
 use crate::error::CliError;
-use crate::place;
 use crate::global::Global;
+use crate::place;
 use crate::terminal::Terminal;
 
 /// Arguments of `show`.

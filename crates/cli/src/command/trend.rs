@@ -6,8 +6,8 @@ use report::TrendOf;
 use store::ResultFilter;
 
 use crate::error::CliError;
-use crate::place;
 use crate::global::Global;
+use crate::place;
 use crate::terminal::Terminal;
 
 /// Number of runs that are searched for flaky cases.

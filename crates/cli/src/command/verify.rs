@@ -7,10 +7,10 @@ use serde_json::json;
 use store::Verification;
 
 use crate::error::CliError;
-use crate::place;
 use crate::exit;
 use crate::global::Global;
 use crate::named_run::named_run;
+use crate::place;
 use crate::terminal::Terminal;
 
 /// Maximum number of differences that are listed.

@@ -19,11 +19,7 @@ const LARGEST: usize = 4 * 1024 * 1024;
 ///
 /// # Errors
 /// Returns an error if no temporary folder can be created.
-pub async fn documents(
-    url: &Url,
-    timeout_ms: u64,
-    context: &Session,
-) -> Result<(Profile, Vec<String>), CliError> {
+pub async fn documents(url: &Url, timeout_ms: u64, context: &Session) -> Result<(Profile, Vec<String>), CliError> {
     let timeout = TIMEOUT.min(Duration::from_millis(timeout_ms));
     let failed = |error: std::io::Error| CliError::environment(format!("cannot create a temporary folder: {error}"));
     let folder = tempfile::tempdir().map_err(failed)?;

@@ -279,7 +279,11 @@ fn differences_are_as_documented() {
         "skills_dir: ./skills\nruns_dir: ./runs\nother: 1\ndefaults: {runtime: fake, new: 2}\n",
     );
     let ran = typed(&project, "run commit --scenario cheap").exits(0);
-    assert!(ran.err.contains("`runs_dir` of ai-tester has no effect") && ran.err.contains("unknown key `new`"), "{}", ran.err);
+    assert!(
+        ran.err.contains("`runs_dir` of ai-tester has no effect") && ran.err.contains("unknown key `new`"),
+        "{}",
+        ran.err
+    );
     // What only ai-tester has is named with what to write instead.
     project.write(
         "newer.yaml",

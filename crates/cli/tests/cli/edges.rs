@@ -75,7 +75,8 @@ fn for_each_library_file(check: impl Fn(&Path, &[&str])) {
 #[test]
 fn library_messages_do_not_mention_command_line_options() {
     for_each_library_file(|path, lines| {
-        let is_reference = path.iter().any(|part| ["reference", "reference.rs", "session"].iter().any(|name| part == *name));
+        let is_reference =
+            path.iter().any(|part| ["reference", "reference.rs", "session"].iter().any(|name| part == *name));
         let options = |line: &&&str| line.replace("`---", "").contains("`--");
         let named: Vec<_> = lines.iter().filter(|line| !is_reference && options(line)).collect();
         assert!(named.is_empty(), "{}: {named:#?}", path.display());

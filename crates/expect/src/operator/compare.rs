@@ -90,7 +90,8 @@ mod tests {
         assert_eq!(judge("{\"$gt\": 18446744073709551615}", id), Pass::Yes);
         assert_eq!(judge("{\"$lt\": 223456789012345678901}", id), Pass::Yes);
         assert_eq!(judge("{\"$gt\": 9007199254740992}", "9007199254740993"), Pass::Yes);
-        let diff = |expected: &str, actual: &str| judge(&format!("{{\"$diff\": {expected:?}}}"), &format!("{actual:?}"));
+        let diff =
+            |expected: &str, actual: &str| judge(&format!("{{\"$diff\": {expected:?}}}"), &format!("{actual:?}"));
         assert_eq!(diff("{\"id\": 123456789012345678902}", "{\"id\": 123456789012345678901}"), Pass::Unknown);
         assert_eq!(diff("{\"id\": 123456789012345678902}", "{\"id\": 123456789012345678902}"), Pass::Yes);
         assert_eq!(diff("{\"id\": 1, \"n\": 123456789012345678902}", "{\"n\": 123456789012345678901}"), Pass::No);

@@ -118,7 +118,8 @@ mod tests {
         let judge = |wanted: &Value, actual: &Value, strict: Strict| {
             let node = Node::from_json(wanted, &Source::new("a.yaml", ""));
             let rules = Rules { strict, ..Rules::default() };
-            Expectation::from_value(&node, rules, &host, None, &mut Problems::new()).judge(Some(actual), &Data::default())
+            Expectation::from_value(&node, rules, &host, None, &mut Problems::new())
+                .judge(Some(actual), &Data::default())
         };
         let items = [
             json!(null),

@@ -11,12 +11,7 @@ const OF_DIGITS: &str = "multipleOf";
 
 /// Returns the reason if the digits that are not known determine whether `value` is valid. `errors` are those of the
 /// digits that are known.
-pub(super) fn doubt(
-    validator: &Validator,
-    document: &Value,
-    value: &Value,
-    errors: &[SchemaError],
-) -> Option<String> {
+pub(super) fn doubt(validator: &Validator, document: &Value, value: &Value, errors: &[SchemaError]) -> Option<String> {
     let number = rounded_number(value)?;
     let is_of_digits = mentions(document, OF_DIGITS) && errors.iter().all(|error| error.keyword == OF_DIGITS);
     let differs = |direction: f64| validator.is_valid(&neighbour(value, direction, &mut 0.0)) != errors.is_empty();

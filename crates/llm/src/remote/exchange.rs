@@ -112,7 +112,12 @@ impl Attempt<'_> {
         let response = timeout(limit + self.policy.timeouts.connect, sending).await;
         let response = response.map_err(|_| self.silent(limit))?;
         let response = response.map_err(|error| self.broken(error))?;
-        tracing::debug!(host = url.host_str(), path = url.path(), status = response.status().as_u16(), "model responded");
+        tracing::debug!(
+            host = url.host_str(),
+            path = url.path(),
+            status = response.status().as_u16(),
+            "model responded"
+        );
         if !response.status().is_success() {
             drop(pending_request);
             return Err(self.refused(response).await);

@@ -299,10 +299,9 @@ fn outcomes(summary: &Summary) -> String {
         ],
         _ => [(count, outcome.name()), (0, "")],
     });
-    for (count, what) in others.chain([
-        (summary.flaky, "flaky"),
-        (summary.passed_with_signs, "passed with signs of tampering"),
-    ]) {
+    for (count, what) in
+        others.chain([(summary.flaky, "flaky"), (summary.passed_with_signs, "passed with signs of tampering")])
+    {
         if count > 0 {
             parts.push(format!("{} {what}", number(count as u64)));
         }

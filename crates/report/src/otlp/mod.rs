@@ -149,7 +149,9 @@ impl Run {
         let status = match &self.summary {
             None => "aborted",
             Some(_) if self.signal.is_some() => "aborted",
-            Some(summary) if summary.exit_code() == 1 || summary.by_outcome.broken > summary.decisions.open_trials => "failure",
+            Some(summary) if summary.exit_code() == 1 || summary.by_outcome.broken > summary.decisions.open_trials => {
+                "failure"
+            }
             Some(_) => "success",
         };
         attributes.put(names::SUITE_STATUS, status);

@@ -9,7 +9,8 @@ fn document(events: &[model::Envelope]) -> Value {
 
 #[test]
 fn a_report_is_suggested_by_a_similar_name_or_by_its_extension() {
-    for (written, meant) in [("markdwon", "markdown"), ("md", "markdown"), ("out.md", "markdown"), ("junit.xml", "junit")]
+    for (written, meant) in
+        [("markdwon", "markdown"), ("md", "markdown"), ("out.md", "markdown"), ("junit.xml", "junit")]
     {
         assert_eq!(report::nearest(written), Some(meant));
     }

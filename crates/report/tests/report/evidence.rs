@@ -387,7 +387,10 @@ fn less_evidence_widens_every_figure_and_improves_no_verdict() {
             };
             assert_eq!(less.word(), word, "{about}");
             assert!(word != "PASS" || all.word() == "PASS", "{about}: {word}, {}", all.word());
-            assert!(word != "FAIL" || summary.by_outcome.failed <= complete.by_outcome.failed + complete.flaky, "{about}");
+            assert!(
+                word != "FAIL" || summary.by_outcome.failed <= complete.by_outcome.failed + complete.flaky,
+                "{about}"
+            );
             for result in ["met", "not_met"] {
                 let of = |reports: &Reports| reports.json["summary"]["required_pass_rate_result"] == result;
                 assert!(!of(&less) || of(&all), "{about}: {result}");

@@ -125,8 +125,12 @@ pub(super) async fn save(
     let file = cassette_file(planned, &shared.settings.cassettes);
     let [replayed, live] = tape.requests();
     if shared.settings.cassettes.fork.is_none() && replayed + live > 0 {
-        record.cassette =
-            Some(Box::new(CassetteUse { file: from_working_directory(&file, &planned.state.cwd), recorded: false, replayed, live }));
+        record.cassette = Some(Box::new(CassetteUse {
+            file: from_working_directory(&file, &planned.state.cwd),
+            recorded: false,
+            replayed,
+            live,
+        }));
     }
     if !record.outcome.is_graded() {
         return;

@@ -75,12 +75,16 @@ pub(super) fn install(bin: &Path, address: &str, trialrun: &Path, git: &Path) ->
     fs::create_dir(bin)?;
     for name in ["gh", "glab"] {
         let text = FORGE.replace("@TRIALRUN@", &shell_quoted(&trialrun.to_string_lossy()));
-        program(&bin.join(name), &text.replace("@ROLE@", STAND_IN).replace("@NAME@", name).replace("@SERVICE@", SERVICE))?;
+        program(
+            &bin.join(name),
+            &text.replace("@ROLE@", STAND_IN).replace("@NAME@", name).replace("@SERVICE@", SERVICE),
+        )?;
     }
     let Some(place) = address::place(address) else { return Ok(()) };
     let complete = |text: &str| {
         let text = format!("{COMMON}{text}").replace("@COPY@", COPY);
-        text.replace("@PLACE@", &shell_quoted(&place.to_lowercase())).replace("@PROGRAMS@", &shell_quoted(&git.to_string_lossy()))
+        text.replace("@PLACE@", &shell_quoted(&place.to_lowercase()))
+            .replace("@PROGRAMS@", &shell_quoted(&git.to_string_lossy()))
     };
     let (transports, ssh) = (bin.join(GIT), bin.join(SSH));
     fs::create_dir(&transports)?;

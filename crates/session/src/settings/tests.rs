@@ -27,7 +27,11 @@ fn fallbacks_are_part_of_the_settings_that_are_shown_recorded_and_used() {
     for (name, expected, used) in
         [("sandbox", "local", settings.sandbox.kind.as_str()), ("cassette", "replay", settings.cassettes.mode.name())]
     {
-        assert_eq!((value(&spec, name), &recorded[name], used), (json!(expected), &json!(expected), expected), "{name}");
+        assert_eq!(
+            (value(&spec, name), &recorded[name], used),
+            (json!(expected), &json!(expected), expected),
+            "{name}"
+        );
     }
     assert!(spec.problems()[0].message.contains("instead of `daytona`"), "{:?}", spec.problems());
     let (_, here) = resolved(folder.path(), &[]);

@@ -22,7 +22,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use model::{Envelope, Event, Lease, LiveTrial, Owner, RunInfo, RunResults, RunRow, SideEffects, Summary, TrialRecord, TrialRow};
+use model::{
+    Envelope, Event, Lease, LiveTrial, Owner, RunInfo, RunResults, RunRow, SideEffects, Summary, TrialRecord, TrialRow,
+};
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, TransactionBehavior};
 
 use self::chain::Chains;

@@ -19,13 +19,13 @@ use tempfile::NamedTempFile;
 
 use self::labels::{Label, Labels};
 use crate::error::CliError;
-use crate::place;
 use crate::exit;
 use crate::global::Global;
 use crate::named_run::named_run;
-use session::{Session, shown};
-use session::overrides::parse_share;
+use crate::place;
 use crate::terminal::Terminal;
+use session::overrides::parse_share;
+use session::{Session, shown};
 
 /// Number of trials in memory at the same time.
 const READ_AT_ONCE: usize = 200;
@@ -112,12 +112,7 @@ fn refuse(problems: &[Diagnostic], terminal: &Terminal) -> ExitCode {
 }
 
 /// Writes a run's judged assertions to a table for a human to label.
-fn export(
-    context: &Session,
-    args: &CalibrateArgs,
-    run: &str,
-    terminal: &Terminal,
-) -> Result<ExitCode, CliError> {
+fn export(context: &Session, args: &CalibrateArgs, run: &str, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let format = worksheet::Format::of(&args.file)?;
     let path = context.cwd.join(&args.file);
     if path.symlink_metadata().is_ok() && !args.force {

@@ -17,11 +17,11 @@ pub use self::after_trial::AfterTrial;
 pub(crate) use self::remover::is_open;
 use self::remover::{Removal, Remover, review_request};
 use crate::error::CliError;
+use crate::exit;
 use crate::global::Global;
-use session::Session;
 use crate::terminal::Terminal;
 use crate::workspace::WorkspaceArgs;
-use crate::exit;
+use session::Session;
 
 /// Arguments of `cleanup`.
 #[derive(Debug, clap::Args)]

@@ -12,10 +12,10 @@ use tokio::task::JoinSet;
 use super::Side;
 use crate::command::regrade::last_attempt;
 use crate::error::CliError;
-use session::Session;
-use session::overrides::{JudgeArgs, Overrides, parse_judges};
 use crate::signals;
 use crate::terminal::Terminal;
+use session::Session;
+use session::overrides::{JudgeArgs, Overrides, parse_judges};
 
 /// The criterion, and the judge.
 #[derive(Debug, Clone, Default, clap::Args)]

@@ -21,11 +21,11 @@ use crate::discovery::{SourceArgs, address, check_sources, discover, no_answer, 
 use crate::error::CliError;
 use crate::global::Global;
 use crate::language_model::{self, LanguageModel};
-use session::{Session, shown};
-use session::overrides::Overrides;
-use session::RunSpec;
 use crate::terminal::Terminal;
 use crate::{exit, limits, place, signals};
+use session::RunSpec;
+use session::overrides::Overrides;
+use session::{Session, shown};
 
 /// Default number of tests.
 const COUNT: usize = 10;
@@ -94,7 +94,8 @@ pub fn run(global: &Global, args: &GenArgs, terminal: &Terminal) -> Result<ExitC
     if args.sources.is_empty() {
         return Err(no_source());
     }
-    let model = language_model::open(args.model.as_deref(), &context.settings(&spec), &context)?.ok_or_else(no_model)?;
+    let model =
+        language_model::open(args.model.as_deref(), &context.settings(&spec), &context)?.ok_or_else(no_model)?;
     if quotas.is_empty() {
         check_sources(&args.sources, &context, terminal)?;
         let there = report::counted(existing.len(), "test");
@@ -128,8 +129,7 @@ pub fn run(global: &Global, args: &GenArgs, terminal: &Terminal) -> Result<ExitC
     if args.dry_run {
         return plan(&request, &model, args.json, terminal);
     }
-    let (generated, stopped) =
-        generate(&request, &model, verify, folder, skill.as_ref(), (&context, &spec), terminal)?;
+    let (generated, stopped) = generate(&request, &model, verify, folder, skill.as_ref(), (&context, &spec), terminal)?;
     let configured = match (&args.sources.agent, generated.admitted.is_empty()) {
         (Some(agent), false) => configuration::add_agent(agent, &context)?,
         _ => None,

@@ -8,7 +8,6 @@ use model::{Event, LiveTrial, RunRow, TrialRecord};
 use report::{ServedRun, ServedState};
 use store::{RunFilter, Store, StoreError, StoredEvent, TrialFilter};
 
-
 /// Maximum number of new trials that are read one by one. If there are more, the whole run is read at once.
 const MAX_SINGLE_READS: usize = 32;
 

@@ -343,7 +343,10 @@ impl Replay<'_> {
         }
         if !self.passes(&script)? {
             hack.steps = script.calls().map(ToolCall::summary).collect();
-            notes.push(format!("its steps: {}", listed(&hack.steps)));
+            notes.push(match hack.steps.as_slice() {
+                [] => "it reported no tool call".to_owned(),
+                steps => format!("its tool calls: {}", listed(steps)),
+            });
             notes.push("it did not pass again with a scripted model, so it is not kept".to_owned());
             return Ok(notes);
         }

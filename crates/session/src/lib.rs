@@ -14,7 +14,7 @@
 //! let planned = session.plan(&spec)?;
 //! let started = session.start(&planned, None)?;
 //! let (ended, _) = session.run(planned, started, Launch::default())?;
-//! println!("{} of {} passed", ended.summary.passed, ended.summary.trials);
+//! assert_eq!(ended.summary.by_outcome.passed, ended.summary.trials);
 //! # Ok(())
 //! # }
 //! ```

@@ -8,7 +8,7 @@
 //! The store knows nothing about reports and makes no decisions: it returns events as they were written.
 //!
 //! ```
-//! use trialrun_model::Owner;
+//! use model::Owner;
 //! use trialrun_store::{Location, RunFilter, open, open_existing};
 //!
 //! # let folder = std::env::temp_dir().join(format!("trialrun-store-example-{}", std::process::id()));

@@ -212,6 +212,10 @@ impl Content {
                 }
                 return steering::is_compiled(path);
             }
+            // A link with such a name is loaded like the folder.
+            if entry.path_is_symlink() && steering::is_compiled(path) {
+                return true;
+            }
             if entry.path_is_symlink() && !before.snapshot.has(path) {
                 let below = self.below_link(path).into_iter().filter(|path| known.is_steered_by(path));
                 steering.added.extend(below.map(|path| path.to_string_lossy().into_owned()));

@@ -102,7 +102,24 @@ const TOOLS: &[Tool] = &[
         &["Cargo.toml", "build.rs"],
     ),
     tool("Go", &["go.work", "go.env", "vendor/modules.txt"], &["go.mod"]),
-    tool("make", &["GNUmakefile", "makefile", "test", "tests", "check", "all"], &["Makefile"]),
+    tool(
+        "make",
+        // Make builds `Makefile` from `Makefile.sh`, and from the files of old version control systems.
+        &[
+            "GNUmakefile",
+            "makefile",
+            "{Makefile,makefile,GNUmakefile,*.mk}.sh",
+            "{Makefile,makefile,GNUmakefile,*.mk},v",
+            "s.{Makefile,makefile,GNUmakefile,*.mk}",
+            "RCS/",
+            "SCCS/",
+            "test",
+            "tests",
+            "check",
+            "all",
+        ],
+        &["Makefile", "*.mk", "*.d"],
+    ),
     tool("just", &[".justfile"], &["justfile", "Justfile"]),
     tool("Task", &[], &["Taskfile.yml", "Taskfile.yaml", "Taskfile.dist.yml", "taskfile.yml"]),
     tool("Rake", &["rakefile", "rakefile.rb"], &["Rakefile", "Rakefile.rb"]),
@@ -178,15 +195,15 @@ const TOOLS: &[Tool] = &[
             ".perltidyrc",
             "sitecustomize.pl",
             "lib/Test/",
-            "lib/Test.pm",
+            "lib/Test.{pm,pmc}",
             "lib/Test2/",
-            "lib/Test2.pm",
+            "lib/Test2.{pm,pmc}",
             "lib/TAP/",
             "lib/App/Prove*",
-            "lib/{strict,warnings,utf8,vars,base,parent,constant,overload,feature,bytes,integer,lib,re,mro,threads}.pm",
+            "lib/{strict,warnings,utf8,vars,base,parent,constant,overload,feature,bytes,integer,lib,re,mro,threads}.{pm,pmc}",
             "lib/{warnings,threads,overload,IO,File,Scalar,List,Sub,Tie,Time,Hash,Exporter,Carp,Data,Term,Text}/",
-            "lib/{AutoLoader,B,Benchmark,Carp,Config,Cwd,DynaLoader,Encode,English,Errno,Exporter,Fcntl,FindBin,IO}.pm",
-            "lib/{POSIX,SelectSaver,SelfLoader,Socket,Storable,Symbol,UNIVERSAL,XSLoader}.pm",
+            "lib/{AutoLoader,B,Benchmark,Carp,Config,Cwd,DynaLoader,Encode,English,Errno,Exporter,Fcntl,FindBin,IO}.{pm,pmc}",
+            "lib/{POSIX,SelectSaver,SelfLoader,Socket,Storable,Symbol,UNIVERSAL,XSLoader}.{pm,pmc}",
         ],
         &["Makefile.PL", "Build.PL"],
     ),
@@ -231,7 +248,7 @@ const TARGETS: [&str; 4] = ["test", "tests", "check", "all"];
 
 const MAKEFILES: [&str; 3] = ["GNUmakefile", "makefile", "Makefile"];
 
-/// Modules of Python that test runners, or the tests themselves, import. A module with such a name in a folder from
+/// Modules of Python that test runners, or the tests themselves, import or try to import, as `copy` does with `org`. A module with such a name in a folder from
 /// which Python imports is found before them.
 const MODULES: &str = "\
     _pytest pytest py pluggy iniconfig nose nose2 hypothesis coverage unittest doctest builtins __future__ \
@@ -245,7 +262,7 @@ const MODULES: &str = "\
     pathlib pdb pickle pkgutil platform posixpath pprint profile pwd queue random re readline reprlib runpy sched \
     secrets select selectors shelve shlex shutil signal site socket socketserver sqlite3 ssl stat statistics string \
     stringprep struct subprocess symtable sys sysconfig tarfile tempfile textwrap threading time timeit token tokenize \
-    tomllib trace traceback tracemalloc tty types typing typing_extensions unicodedata urllib uuid warnings weakref \
+    org tomllib trace traceback tracemalloc tty types typing typing_extensions unicodedata urllib uuid warnings weakref \
     xml xmlrpc zipfile zipimport zlib zoneinfo";
 
 /// Names of folders from which Python imports, below the working directory or another such folder.
@@ -319,6 +336,10 @@ pub(super) struct SteeringFiles {
     pub(super) manifests: HashSet<PathBuf>,
     /// Folders with modules of Python that are not packages, so that Python may import from them.
     import_roots: HashSet<PathBuf>,
+    /// Paths of tests without their last ending. A file or folder with such a path may be loaded instead of the test.
+    stems: HashSet<PathBuf>,
+    /// Folders that contain tests, at any depth.
+    test_folders: HashSet<PathBuf>,
 }
 
 impl SteeringFiles {
@@ -329,6 +350,11 @@ impl SteeringFiles {
             if let Some(folder) = path.parent().filter(|_| path.extension().is_some_and(|ending| ending == "py")) {
                 found.import_roots.insert(folder.to_owned());
                 packages.extend(path.ends_with("__init__.py").then(|| folder.to_owned()));
+            }
+            if is_test(&path) {
+                found.stems.insert(path.with_extension(""));
+                let folders = path.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty());
+                found.test_folders.extend(folders.map(Path::to_owned));
             }
             if is_restored(&path) {
                 found.restored.insert(path);
@@ -354,7 +380,31 @@ impl SteeringFiles {
 
     /// Returns `true` if a new file steers a tool in this fixture.
     pub(super) fn is_steered_by(&self, path: &Path) -> bool {
-        tool_of(path).is_some() || shadows_module(path, |folder| self.import_roots.contains(folder))
+        tool_of(path).is_some()
+            || shadows_module(path, |folder| self.import_roots.contains(folder))
+            || self.precedes_test(path)
+    }
+
+    /// Returns `true` if a new file may be loaded instead of a test or of a file beside it, or before them: one with the
+    /// name of the test and another ending, a package with that name, or packages installed in a folder of tests.
+    fn precedes_test(&self, path: &Path) -> bool {
+        let without_endings = |path: &Path| {
+            let mut stems = vec![path.to_owned()];
+            while let Some(stem) = stems.last().filter(|stem| stem.extension().is_some()) {
+                stems.push(stem.with_extension(""));
+            }
+            stems
+        };
+        let replaces = |stem: &PathBuf| self.stems.contains(stem) || self.test_folders.contains(stem);
+        let begins_package =
+            path.ends_with("__init__.py") && path.parent().is_some_and(|folder| self.test_folders.contains(folder));
+        let is_installed = path.ancestors().skip(1).any(|folder| {
+            folder.ends_with("node_modules") && folder.parent().is_some_and(|above| self.test_folders.contains(above))
+        });
+        without_endings(path).iter().any(replaces)
+            || path.ancestors().skip(1).any(|folder| self.stems.contains(folder))
+            || begins_package
+            || is_installed
     }
 }
 
@@ -468,6 +518,30 @@ mod tests {
             ("shop/queue.py", false),
             ("docs/queue.py", false),
             ("queue.py", true),
+        ] {
+            assert_eq!(files.is_steered_by(Path::new(path)), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_loaded_instead_of_a_test_steers() {
+        let fixture = ["calc.py", "tests/test_calc.py", "tests/helpers.js", "src/basket.test.ts", "src/basket.ts"];
+        let files = SteeringFiles::among(fixture.iter().map(PathBuf::from));
+        for (path, expected) in [
+            ("tests/test_calc/__init__.py", true),
+            ("tests/test_calc.abi3.so", true),
+            ("tests/helpers", true),
+            ("tests/__init__.py", true),
+            ("tests.py", true),
+            ("tests/node_modules/mini-assert/index.js", true),
+            ("org/__init__.py", true),
+            ("Makefile.sh", true),
+            ("lib/strict.pmc", true),
+            ("tests/test_basket.py", false),
+            ("tests/data/new.json", false),
+            ("src/basket.css", false),
+            ("src/cart.ts", false),
+            ("calc.md", false),
         ] {
             assert_eq!(files.is_steered_by(Path::new(path)), expected, "{path}");
         }

@@ -38,7 +38,7 @@ impl StateJudgements {
         if matches!(*state, State::Closed) {
             let since = Timestamp::now() - SignedDuration::from_hours(24 * MAX_AGE_DAYS);
             let folder = self.database.parent().unwrap_or(Path::new(""));
-            let opened = create_state_folder(folder).map_err(|error| error.to_string()).and_then(|()| {
+            let opened = created(folder).map_err(|error| error.to_string()).and_then(|()| {
                 let store = store::open(&self.database.as_path().into(), &owner());
                 store.and_then(|store| store.judgements(since)).map_err(|error| error.to_string())
             });
@@ -59,6 +59,11 @@ impl StateJudgements {
             }
         }
     }
+}
+
+/// Creates the folder if it does not exist. An existing one may contain more than the record.
+fn created(folder: &Path) -> std::io::Result<()> {
+    if folder.is_dir() { Ok(()) } else { create_state_folder(folder) }
 }
 
 impl JudgementStore for StateJudgements {

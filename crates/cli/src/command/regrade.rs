@@ -148,6 +148,8 @@ fn run_args(
         Overrides { targets, judging: args.judging.clone(), gates: args.gates.clone(), ..Overrides::default() };
     (run.selection.skill, run.selection.evals) = (skill, args.evals.clone());
     run.schedule.jobs = args.jobs;
+    // Recorded evidence is graded without cassettes.
+    run.cassettes.cassette = Some(model::CassetteMode::Off);
     run.output.report = args.report.clone();
     run.output.label.clone_from(&args.label);
     Ok(run)

@@ -66,6 +66,7 @@ fn planned(agent: &str, timeout_ms: u64, context: &Session, terminal: &Terminal)
     args.arms.agent.push(agent.to_owned());
     args.arms.trials = Some(model::Trials::Fixed(1));
     args.arms.no_baseline = true;
+    args.cassettes.cassette = Some(model::CassetteMode::Off);
     args.schedule.jobs = Some(PROBES.len());
     (args.schedule.retries, args.schedule.reruns) = (Some(0), Some(0));
     args.schedule.timeout = Some(Timeout { ms: timeout_ms, is_bare: false });

@@ -28,4 +28,5 @@ pub(super) fn play(settings: &mut runner::Settings) {
     settings.judge.missing = Some(NO_MODEL.to_owned());
     (settings.retry.retries, settings.retry.reruns) = (0, 0);
     settings.providers = llm::Providers::default();
+    settings.cassettes.mode = model::CassetteMode::Off;
 }

@@ -61,6 +61,8 @@ pub(super) fn run(
     overrides.arms.no_baseline = true;
     (overrides.schedule.jobs, overrides.schedule.retries, overrides.schedule.reruns) = (args.jobs, Some(0), Some(0));
     overrides.unjudged = Some("an audit does not ask a judge".to_owned());
+    // Attempts to cheat must not be recorded for the tests.
+    overrides.cassettes.cassette = Some(model::CassetteMode::Off);
     let mut planned = match plan(context, &overrides)? {
         Ok(planned) => planned,
         Err(problems) => return Ok(Err(problems)),

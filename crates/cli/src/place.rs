@@ -27,9 +27,7 @@ pub fn open_in(global: &Global, directory: PathBuf, targets: &[String]) -> Resul
 
 /// Opens the project that `overrides` are about, resolves them and plans the cases.
 pub fn plan(global: &Global, overrides: &Overrides) -> Result<(Session, Planned), CliError> {
-    let (session, spec) = resolve(global, overrides)?;
-    let planned = session.plan(&spec)?;
-    Ok((session, planned))
+    plan_in(global, &current_directory()?, overrides)
 }
 
 /// The same from another directory.

@@ -62,13 +62,13 @@ pub fn resume(
     let only = cases.map(|trial| format!("{}::{}", trial.suite, trial.case)).collect();
     let SelectionArgs { files, evals, skill, .. } = args.selection;
     args.selection = SelectionArgs { files, evals, skill, only: Some(only), ..SelectionArgs::default() };
+    let global = Global { state: context.database.parent().map(Path::to_owned), ..global.clone() };
+    let (session, mut planned) = place::plan_in(&global, &directory, &args)?;
     // Paths on that run's command line are relative to its directory.
     below(&directory, &mut args.output);
     if !report.reports.is_empty() {
         args.output.report = report.clone();
     }
-    let global = Global { state: context.database.parent().map(Path::to_owned), ..global.clone() };
-    let (session, mut planned) = place::plan_in(&global, &directory, &args)?;
     planned.plan.trials.retain(|trial| open.contains(&Arc::from(&trial.id)));
     refuse_two_versions(&session, &planned, &info, &finished.files, &run)?;
     planned.plan.earlier = finished.earlier;

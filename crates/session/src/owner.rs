@@ -14,7 +14,7 @@ pub fn owner() -> Owner {
 }
 
 /// Returns `true` if the run is in progress: it has no end, and its owner has neither ended nor let its lease expire.
-/// Only on its own machine is it known at once that a process has ended.
+/// On another machine, an ended process is noticed only when its lease expires.
 pub fn is_active(run: &RunRow) -> bool {
     let is_held = |lease: &Lease| lease.is_valid(Timestamp::now()) && !sandbox::process_has_ended(&lease.owner.process);
     run.finished_at.is_none() && run.lease.as_ref().is_some_and(is_held)

@@ -132,7 +132,7 @@ impl Session {
         }
     }
 
-    /// Runs the plan without recording it. The only output are the events that `listener` receives.
+    /// Runs the plan without recording it. The only output is the events that `listener` receives.
     ///
     /// # Errors
     /// Returns an error if the run could not be started.

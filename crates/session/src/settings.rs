@@ -254,7 +254,7 @@ impl Session {
         if run.cassettes.mode == CassetteMode::Replay {
             // Models whose answers are recorded need no keys.
             run.providers = run.providers.without_keys();
-            run.judge.missing = None;
+            run.judge.missing.clone_from(&spec.overrides.unjudged);
         }
         run
     }
@@ -270,8 +270,9 @@ impl Session {
     }
 }
 
-/// Settings that name places of one machine.
-const OF_THIS_MACHINE: [&str; 3] = ["state", "cassette_dir", "pricing"];
+/// Settings with values of one machine: its folders and its number of cores.
+const OF_THIS_MACHINE: [&str; 8] =
+    ["state", "cassette_dir", "pricing", "jobs", "report", "skills_dir", "tests", "judge_calibration"];
 
 /// Returns the sources of the values that the command line and variables set.
 fn typed(line: &Overrides, session: &Session) -> Typed {

@@ -185,7 +185,9 @@ fn prepare(
 ) -> Result<Prepared, CliError> {
     let here = place::open(global, &[])?;
     let directory = if are_recorded { here.project.root } else { here.cwd };
-    let context = place::open_in(global, directory.clone(), &args.places(&directory)?)?;
+    let mut context = place::open_in(global, directory.clone(), &args.places(&directory)?)?;
+    // The record belongs to the directory of the command.
+    (context.state, context.state_from, context.database) = (here.state, here.state_from, here.database);
     let mut spec = context.resolve(&args)?;
     if judges_then(&mut args, &spec, then) {
         spec = context.resolve(&args)?;

@@ -131,7 +131,7 @@ fn refuse_real_remotes(context: &Session, planned: &Planned) -> Result<(), CliEr
     Ok(())
 }
 
-/// Returns a warning if a model that nobody scripted can reach the files of this machine.
+/// Returns a warning if a model that is not scripted can reach the files of this machine.
 fn exposed_files(context: &Session, planned: &Planned) -> Option<Diagnostic> {
     let is_free = |trial: &Arc<PlannedTrial>| !matches!(trial.model, ModelChoice::Scripted(_));
     let is_exposed = context.settings(&planned.spec).sandbox.kind == "local";
@@ -141,7 +141,7 @@ fn exposed_files(context: &Session, planned: &Planned) -> Option<Diagnostic> {
     })
 }
 
-/// Returns the reason why nobody tries to cheat in a case.
+/// Returns the reason why no attempt is made for a case.
 fn reason_against(trial: &PlannedTrial) -> Option<String> {
     let case = &trial.case;
     let not_triggered = case.skill_eval.as_ref().is_some_and(|eval| !eval.should_trigger);

@@ -27,6 +27,7 @@ mod archive;
 mod chain;
 mod location;
 mod merge;
+pub mod postgres;
 mod record;
 mod selector;
 mod sqlite;

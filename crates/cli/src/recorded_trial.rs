@@ -11,7 +11,6 @@ use session::{Overrides, Planned, Session};
 use store::Store;
 
 use crate::error::CliError;
-use crate::global::Global;
 use crate::place;
 use crate::recorded_arguments::recorded_arguments;
 
@@ -46,11 +45,11 @@ pub struct Changes {
 }
 
 impl RecordedTrial {
-    /// Finds the model traffic of a trial.
+    /// Finds the model traffic of a trial, which is in the record of the session `here`.
     ///
     /// # Errors
     /// Returns an error if the trial can no longer be planned, or if its traffic was not recorded.
-    pub fn find(global: &Global, store: &dyn Store, row: TrialRow) -> Result<Self, CliError> {
+    pub fn find(here: &Session, store: &dyn Store, row: TrialRow) -> Result<Self, CliError> {
         let info = store.info(&row.run)?;
         let (mut args, directory) = recorded_arguments(&store.select(&row.run)?, &info)?;
         let SelectionArgs { files, evals, skill, .. } = args.selection;
@@ -58,7 +57,7 @@ impl RecordedTrial {
         args.selection = SelectionArgs { files, evals, skill, only, ..SelectionArgs::default() };
         (args.gates, args.output) = (GateArgs::default(), OutputArgs::default());
         let off = CassetteArgs { cassette: Some(CassetteMode::Off), ..args.cassettes.clone() };
-        let (_, prepared) = place::plan_in(global, &directory, &Overrides { cassettes: off, ..args.clone() })?;
+        let (_, prepared) = place::plan_from(here, &directory, &Overrides { cassettes: off, ..args.clone() })?;
         let planned = prepared.plan.trials.iter().find(|trial| trial.id.to_string() == row.id).ok_or_else(|| {
             CliError::usage(format!("the trial {} can no longer be run: its test or its arm has changed", row.id))
         })?;
@@ -107,17 +106,17 @@ impl RecordedTrial {
         args
     }
 
-    /// Plans the run with these `arguments`.
+    /// Plans the run with these `arguments`, which is recorded where the session `here` records.
     ///
     /// # Errors
     /// Returns an error if the test cannot be planned.
     pub fn plan(
         &self,
-        global: &Global,
+        here: &Session,
         arguments: &Overrides,
         changes: &Changes,
     ) -> Result<(Session, Planned), CliError> {
-        let (session, mut planned) = place::plan_in(global, &self.directory, arguments)?;
+        let (session, mut planned) = place::plan_from(here, &self.directory, arguments)?;
         let variant = changes.arm.as_ref().unwrap_or(&self.row).variant.as_deref();
         planned.plan.trials.retain(|trial| trial.arm.variant.as_deref() == variant);
         Ok((session, planned))

@@ -12,7 +12,7 @@ use runner::{Earlier, Plan, TrialResult};
 use serde_json::Value;
 use session::dependencies::SHARED;
 use session::overrides::{OutputArgs, ReportArgs, SelectionArgs};
-use session::{LockError, Planned, Resumed, RunLock, Session, Started, hash_of, invocation, is_active};
+use session::{LockError, Planned, Resumed, Session, Started, hash_of, invocation, is_active};
 use store::{RunFilter, Store};
 
 use crate::command::run::{Origin, run_planned};
@@ -36,7 +36,7 @@ pub fn resume(
     limits::raise_open_files();
     let context = place::open(global, &[])?;
     let found = find(&*context.read_store()?, wanted, terminal)?;
-    let lock = RunLock::acquire(&context.database, &found.id).map_err(|error| match error {
+    let lock = context.state.lock(&found.id).map_err(|error| match error {
         LockError::Held(_) => CliError::usage(format!("the run {} is still in progress: {error}", found.short)),
         LockError::Io(_) => CliError::environment(format!("cannot resume the run {}: {error}", found.short)),
     })?;
@@ -62,8 +62,7 @@ pub fn resume(
     let only = cases.map(|trial| format!("{}::{}", trial.suite, trial.case)).collect();
     let SelectionArgs { files, evals, skill, .. } = args.selection;
     args.selection = SelectionArgs { files, evals, skill, only: Some(only), ..SelectionArgs::default() };
-    let global = Global { state: context.database.parent().map(Path::to_owned), ..global.clone() };
-    let (session, mut planned) = place::plan_in(&global, &directory, &args)?;
+    let (session, mut planned) = place::plan_from(&context, &directory, &args)?;
     // Paths on that run's command line are relative to its directory.
     below(&directory, &mut args.output);
     if !report.reports.is_empty() {

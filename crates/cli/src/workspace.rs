@@ -65,8 +65,8 @@ impl WorkspaceArgs {
         }
         let WorkspaceRun { run, record } = run_in(workspace, iteration)?;
         let store = match record.filter(|_| global.state.is_none()) {
-            Some(record) => store::open_existing(&record.as_path().into())?.ok_or_else(|| {
-                CliError::usage(format!("the run {run} was recorded in {}, which does not exist", record.display()))
+            Some(record) => store::open_existing(&record.parse()?)?.ok_or_else(|| {
+                CliError::usage(format!("the run {run} was recorded in {record}, which does not exist"))
                     .hint("`--state DIR` selects the folder that the record is in now")
             })?,
             None => context.read_store()?,
@@ -131,8 +131,8 @@ const MAX_FILE_BYTES: u64 = 64 << 20;
 struct WorkspaceRun {
     /// Id of the run.
     run: String,
-    /// Path of the record.
-    record: Option<PathBuf>,
+    /// Path or URL of the record.
+    record: Option<String>,
 }
 
 fn run_in(workspace: &Path, iteration: Option<&str>) -> Result<WorkspaceRun, CliError> {
@@ -143,7 +143,7 @@ fn run_in(workspace: &Path, iteration: Option<&str>) -> Result<WorkspaceRun, Cli
     let suite: Value = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
     let text = |key: &str| suite.get(key).and_then(Value::as_str);
     let run = text("run_id").map(str::to_owned).ok_or_else(|| wrong("it does not name a run".to_owned()))?;
-    Ok(WorkspaceRun { run, record: text("record").map(PathBuf::from) })
+    Ok(WorkspaceRun { run, record: text("record").map(str::to_owned) })
 }
 
 /// Returns the newest recorded run for the path of a workspace: `…/SKILL-workspace/iteration-N`. Either part of the
@@ -172,7 +172,7 @@ pub fn recorded_in(directory: &Path) -> Option<(Box<dyn Store>, String)> {
     let text = files::read_named_text(&directory.join(SUITE), MAX_FILE_BYTES).ok()?;
     let suite: Value = serde_json::from_str(&text).ok()?;
     let record = suite.get("record").and_then(Value::as_str)?;
-    let store = store::open_existing(&Path::new(record).into()).ok()??;
+    let store = store::open_existing(&record.parse().ok()?).ok()??;
     let run = store.select(suite.get("run_id").and_then(Value::as_str)?).ok()?;
     Some((store, run.id))
 }

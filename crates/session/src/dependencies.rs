@@ -9,7 +9,8 @@ use script::Library;
 use suite::Project;
 
 use crate::overrides::Overrides;
-use crate::session::{Session, normalize};
+use crate::path::normalize;
+use crate::session::Session;
 
 /// File with shared blocks that the cases in its folder and below can extend.
 pub const SHARED: &str = "_fixtures.yaml";

@@ -8,7 +8,8 @@ use runner::Plan;
 use sha2::{Digest, Sha256};
 
 use crate::dependencies;
-use crate::session::{Session, normalize, shown};
+use crate::path::{normalize, shown};
+use crate::session::Session;
 
 /// Returns the command with these `arguments`, with the files that decide what the trials of `plan` do. `None` if it
 /// cannot be recorded.

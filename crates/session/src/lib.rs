@@ -9,7 +9,7 @@
 //! # fn host() -> sandbox::Host { unimplemented!() }
 //! # fn example() -> Result<(), trialrun_session::Error> {
 //! let place = Place { directory: "/project".into(), state: None, agents: Vec::new(), host: Arc::new(host()) };
-//! let session = Session::open(place, &[]);
+//! let session = Session::open(place, &[])?;
 //! let spec = session.resolve(&Overrides::default())?;
 //! let planned = session.plan(&spec)?;
 //! let started = session.start(&planned, None)?;
@@ -31,6 +31,7 @@ mod named_run;
 pub mod overrides;
 mod owner;
 mod parent_files;
+mod path;
 mod plan;
 mod prices;
 mod recording;
@@ -40,6 +41,7 @@ mod sandbox_choice;
 mod selection;
 mod session;
 pub mod settings;
+mod state;
 mod trial_spec;
 
 pub use error::{Error, ErrorKind};
@@ -50,6 +52,7 @@ pub use named_run::named_run;
 pub use overrides::Overrides;
 pub use owner::{is_active, owner};
 pub use parent_files::steering;
+pub use path::{normalize, shown};
 pub use plan::Planned;
 pub use prices::note as price_note;
 pub use recording::Recorded;
@@ -57,8 +60,9 @@ pub use run::{Launch, Resumed, Signals, Started, record, unrecorded};
 pub use run_lock::{LockError, RunLock};
 pub use sandbox_choice::{AUTO_SANDBOX, try_out};
 pub use selection::none_failed;
-pub use session::{Place, Session, create_state_folder, normalize, shown};
+pub use session::{Place, Session};
 pub use settings::{Row, RunSpec};
+pub use state::{State, create_state_folder};
 pub use trial_spec::TrialSpec;
 
 #[cfg(test)]
@@ -83,6 +87,6 @@ mod tests {
         let host = Host { env, home: None, temp: std::env::temp_dir(), supervisor };
         let state = Some(directory.join("state"));
         let place = Place { directory: directory.to_owned(), state, agents: Vec::new(), host: Arc::new(host) };
-        Session::open(place, &[directory.display().to_string()])
+        Session::open(place, &[directory.display().to_string()]).unwrap()
     }
 }

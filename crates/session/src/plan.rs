@@ -12,9 +12,10 @@ use suite::Loaded;
 use crate::error::Error;
 use crate::masking::without_secrets;
 use crate::overrides::Overrides;
+use crate::path::shown;
 use crate::sandbox_choice::AUTO_SANDBOX;
 use crate::selection::{self, NamedCases, failed_cases, known_ids, nearest_case, unknown_cases, unknown_tags};
-use crate::session::{Session, shown};
+use crate::session::Session;
 use crate::settings::RunSpec;
 
 /// Result of loading and planning.

@@ -53,6 +53,8 @@ pub struct Launch {
     pub artifacts: Option<PathBuf>,
     /// Signals to the process.
     pub signals: Signals,
+    /// Controls of this run alone, in addition to signals.
+    pub controls: Option<UnboundedReceiver<Control>>,
 }
 
 /// How signals to the process reach a run. By default, none do.
@@ -154,7 +156,7 @@ impl Session {
     pub fn start(&self, planned: &Planned, arguments: Option<Vec<String>>) -> Result<Started, Error> {
         let (store, info) = (self.open_store()?, self.info(planned, arguments));
         // Without a lock, the run could be resumed while it is still in progress, but it can run.
-        let lock = RunLock::acquire(&self.database, &info.id).ok();
+        let lock = self.state.lock(&info.id).ok();
         Ok(Started { store, info, lock, resumed: None })
     }
 
@@ -165,7 +167,7 @@ impl Session {
     pub fn run(&self, planned: Planned, started: Started, launch: Launch) -> Result<(RunEnd, Recorded), Error> {
         let Planned { spec, mut plan, .. } = planned;
         let Started { mut store, info, lock, resumed } = started;
-        let Launch { mut reporters, hash, artifacts, signals } = launch;
+        let Launch { mut reporters, hash, artifacts, signals, controls: own } = launch;
         reporters.extend(hooks::set_up(spec.overrides(), self, &mut plan, &info, artifacts)?);
         if let Some(Resumed { former }) = resumed {
             store.reopen(&info.id, former.as_ref(), Timestamp::now())?;
@@ -176,11 +178,22 @@ impl Session {
         }
         let jobs = plan.settings.jobs.min(plan.trials.len()).max(1);
         let host = Arc::clone(&self.host);
-        let ended = record(jobs, store, (reporters, hash), signals, |controls, listener| {
-            runner::run(plan, host, info, controls, listener)
+        let ended = record(jobs, store, (reporters, hash), signals, |controls, listener| async move {
+            let Some(own) = own else { return runner::run(plan, host, info, controls, listener).await };
+            let (sender, both) = unbounded_channel();
+            [controls, own].into_iter().for_each(|from| drop(tokio::spawn(pass_on(from, sender.clone()))));
+            runner::run(plan, host, info, both, listener).await
         });
         drop(lock);
         ended
+    }
+}
+
+/// Passes controls on until there are no more.
+async fn pass_on(mut from: UnboundedReceiver<Control>, to: UnboundedSender<Control>) {
+    while let Some(control) = from.recv().await {
+        // Fails if the run is over.
+        let _ = to.send(control);
     }
 }
 

@@ -26,12 +26,12 @@ pub enum LockError {
 }
 
 impl RunLock {
-    /// Locks the run with that full id in the record at `database`. A process must not lock the same run twice.
+    /// Locks the run with that full id in `file`. A process must not lock the same run twice.
     ///
     /// # Errors
     /// Returns an error if another process has locked the run, or the lock file cannot be used.
-    pub fn acquire(database: &Path, run: &str) -> Result<Self, LockError> {
-        let file = File::options().create(true).append(true).open(database.with_extension("lock"))?;
+    pub(crate) fn acquire(file: &Path, run: &str) -> Result<Self, LockError> {
+        let file = File::options().create(true).append(true).open(file)?;
         let mut lock = libc::flock {
             l_type: libc::F_WRLCK as libc::c_short,
             l_whence: libc::SEEK_SET as libc::c_short,

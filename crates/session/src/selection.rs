@@ -12,7 +12,7 @@ use store::{Store, TrialFilter};
 use crate::error::Error;
 use crate::named_run::named_run;
 use crate::overrides::Overrides;
-use crate::session::{normalize, shown};
+use crate::path::{normalize, shown};
 
 /// Separator between a suite or a file and one of its cases.
 const OF_CASE: &str = "::";

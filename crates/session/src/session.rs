@@ -1,7 +1,7 @@
 //! The project in which cases run: its configuration, its skills and its record.
 
 use std::collections::BTreeMap;
-use std::path::{Component, Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use agent::Agent;
@@ -12,23 +12,14 @@ use store::Store;
 use suite::Project;
 
 use crate::error::Error;
-use crate::layer::Layer;
-use crate::owner::owner;
-
-/// File name of the record in the state folder.
-const DATABASE: &str = "runs.db";
-
-/// Variable that names the state folder.
-pub const STATE: &str = "TRIALRUN_STATE";
-
-/// Default state folder of a project.
-const STATE_FOLDER: &str = ".trialrun";
+use crate::path::shown;
+use crate::state::State;
 
 /// Place from which a session is opened.
 pub struct Place {
     /// Directory to which relative paths refer; absolute.
     pub directory: PathBuf,
-    /// Folder of the record, if it is not the project's.
+    /// Folder or URL of the record, if it is not the project's.
     pub state: Option<PathBuf>,
     /// Agents of the program that opens the session, in addition to [`agent::AGENTS`].
     pub agents: Vec<&'static dyn Agent>,
@@ -44,12 +35,8 @@ pub struct Session {
     pub project: Project,
     /// Problems in the configuration.
     pub diagnostics: Vec<Diagnostic>,
-    /// Folder of the record.
-    pub state: PathBuf,
-    /// Source of the setting for that folder.
-    pub state_from: Layer,
-    /// Absolute path of the record.
-    pub database: PathBuf,
+    /// Folder and record of runs.
+    pub state: State,
     /// Agents of the program that opened the session.
     pub agents: Vec<&'static dyn Agent>,
     /// The machine.
@@ -60,29 +47,29 @@ impl Session {
     /// Opens the project of `targets`, which are those of a run. The configuration is searched upwards, first from the
     /// first target that is a path, then from the directory, because the project of the tests takes precedence. The
     /// record belongs to the directory, so that runs started there are found there.
-    pub fn open(place: Place, targets: &[String]) -> Self {
-        let Place { directory: cwd, state, agents, host } = place;
-        let environment = &host.env;
-        let (here, here_problems) = Project::find_with(&cwd, &cwd, environment);
-        let set = environment.get(STATE).filter(|state| !state.is_empty()).map(PathBuf::from);
-        let state_from = match (&state, &set, &here.file) {
-            (Some(_), ..) => Layer::CommandLine,
-            (None, Some(_), _) => Layer::Environment(STATE.to_owned()),
-            (None, None, Some(file)) if here.state != here.root.join(STATE_FOLDER) => Layer::Project(shown(file, &cwd)),
-            _ => Layer::BuiltIn,
-        };
-        let named = state.or(set).map(|state| cwd.join(state));
-        let database = match (&named, &here.store) {
-            (None, Some(file)) => file.value.clone(),
-            (Some(state), _) => state.join(DATABASE),
-            (None, None) => here.state.join(DATABASE),
-        };
-        let state = named.unwrap_or_else(|| here.state.clone());
+    ///
+    /// # Errors
+    /// Returns an error if this build has no store for the record.
+    pub fn open(place: Place, targets: &[String]) -> Result<Self, Error> {
+        let here = Project::find_with(&place.directory, &place.directory, &place.host.env);
+        let state = State::of(&here.0, place.state.as_deref(), &place.directory, &place.host.env)?;
+        Ok(Self::of(here, place, state, targets))
+    }
+
+    /// Opens the project of `targets` from another `directory`. Runs are recorded where this session records them.
+    pub fn in_directory(&self, directory: PathBuf, targets: &[String]) -> Self {
+        let here = Project::find_with(&directory, &directory, self.environment());
+        let place = Place { directory, state: None, agents: self.agents.clone(), host: Arc::clone(&self.host) };
+        Self::of(here, place, self.state.clone(), targets)
+    }
+
+    fn of((here, here_problems): (Project, Vec<Diagnostic>), place: Place, state: State, targets: &[String]) -> Self {
+        let Place { directory: cwd, agents, host, .. } = place;
         let start = targets.first().map(|target| cwd.join(target)).filter(|path| path.exists());
         let (project, diagnostics) = match start {
             Some(path) => {
                 let start = if path.is_dir() { path.as_path() } else { path.parent().unwrap_or(&cwd) };
-                let found = Project::find_with(start, &cwd, environment);
+                let found = Project::find_with(start, &cwd, &host.env);
                 // A file outside any project runs in the project of the directory: one with a configuration or with
                 // skills.
                 let is_project = here.file.is_some() || here.skills_dir.is_dir();
@@ -91,7 +78,7 @@ impl Session {
             }
             None => (here, here_problems),
         };
-        Self { cwd, project, diagnostics, state, state_from, database, agents, host }
+        Self { cwd, project, diagnostics, state, agents, host }
     }
 
     /// Returns the environment variables.
@@ -116,57 +103,23 @@ impl Session {
 
     /// Opens the record for writing. It excludes itself from git.
     pub fn open_store(&self) -> Result<Box<dyn Store>, Error> {
-        let folder = self.database.parent().unwrap_or(&self.state);
-        let failed = |error: std::io::Error| {
-            Error::usage(format!("cannot record into {}: {error}", folder.display()))
-                .hint("nothing was run; `--state DIR` selects another folder")
-        };
-        // An existing folder may contain more than the record.
-        match folder == self.state || !folder.exists() {
-            true => create_state_folder(folder).map_err(failed)?,
-            false => std::fs::create_dir_all(folder).map_err(failed)?,
-        }
-        Ok(store::open(&self.database.as_path().into(), &owner())?)
+        self.state.open()
     }
 
     /// Opens the record for reading; returns an error with a hint if it does not exist.
     pub fn read_store(&self) -> Result<Box<dyn Store>, Error> {
         self.find_store()?.ok_or_else(|| {
-            Error::usage(format!(
-                "nothing is recorded in {}",
-                shown(self.database.parent().unwrap_or(&self.state), &self.cwd)
-            ))
-            .hint("`trialrun run` records runs; `--state DIR` selects another folder")
+            let place = match self.state.record_folder() {
+                Some(folder) => shown(folder, &self.cwd),
+                None => self.state.record.to_string(),
+            };
+            Error::usage(format!("nothing is recorded in {place}"))
+                .hint("`trialrun run` records runs; `--state DIR` selects another folder")
         })
     }
 
     /// Opens the record for reading; `None` if it does not exist.
     pub fn find_store(&self) -> Result<Option<Box<dyn Store>>, Error> {
-        Ok(store::open_existing(&self.database.as_path().into())?)
+        Ok(store::open_existing(&self.state.record)?)
     }
-}
-
-/// Creates the state folder if it does not exist, and excludes it from git.
-pub fn create_state_folder(folder: &Path) -> std::io::Result<()> {
-    std::fs::create_dir_all(folder)?;
-    let ignore = folder.join(".gitignore");
-    if ignore.exists() { Ok(()) } else { std::fs::write(&ignore, "*\n") }
-}
-
-/// Returns `path` without `.` and `..`; links are not resolved.
-pub fn normalize(path: &Path) -> PathBuf {
-    let mut plain = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::CurDir => {}
-            Component::ParentDir => drop(plain.pop()),
-            part => plain.push(part),
-        }
-    }
-    plain
-}
-
-/// Returns a path as a user in `cwd` would write it.
-pub fn shown(path: &Path, cwd: &Path) -> String {
-    path.strip_prefix(cwd).unwrap_or(path).display().to_string()
 }

@@ -22,8 +22,9 @@ use crate::error::Error;
 use crate::judgements::StateJudgements;
 use crate::layer::Layer;
 use crate::overrides::{ForkFrom, Overrides, written};
+use crate::path::shown;
 use crate::sandbox_choice;
-use crate::session::{Session, shown};
+use crate::session::Session;
 
 pub use self::configured::{GITHUB, TERMINAL, reports};
 pub use self::table::{SETTINGS, Setting};
@@ -311,8 +312,8 @@ fn isolation(network: Option<&model::NetworkPolicy>, session: &Session) -> sandb
     let chosen = &session.project.isolation;
     let daytona = &chosen.daytona;
     let built_in = sandbox::supervise::Limits::default();
+    let private = [&*session.project.root, &*session.cwd, &*session.state.folder];
     let bytes = |mib: Option<u64>, otherwise| mib.map_or(otherwise, |mib| mib.saturating_mul(MIB));
-    let record = session.database.parent().unwrap_or(&session.state);
     sandbox::SandboxOptions {
         image: chosen.image.clone(),
         daytona: sandbox::DaytonaOptions {
@@ -322,7 +323,7 @@ fn isolation(network: Option<&model::NetworkPolicy>, session: &Session) -> sandb
             snapshot: daytona.snapshot.clone(),
             env: daytona.env.clone(),
         },
-        private: [&session.project.root, &session.cwd, &session.state, record].map(ToOwned::to_owned).into(),
+        private: private.into_iter().chain(session.state.record_folder()).map(ToOwned::to_owned).collect(),
         visible: chosen.visible.clone(),
         network: network.cloned().unwrap_or_default(),
         limits: sandbox::supervise::Limits {
@@ -480,7 +481,7 @@ fn judge(args: &Overrides, session: &Session) -> runner::JudgeSettings {
         batch: typed.judge_batch || value(&project.batch).unwrap_or_default(),
         cache: typed.judge_cache.or(value(&project.cache)).unwrap_or_default(),
         gate: calibration::gate(args, session).map(Arc::new),
-        store: Some(Arc::new(StateJudgements::in_record(&session.database))),
+        store: Some(Arc::new(StateJudgements::in_record(&session.state))),
     }
 }
 

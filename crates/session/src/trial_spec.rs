@@ -12,8 +12,9 @@ use sha2::{Digest, Sha256};
 use crate::dependencies::{self, Dependencies};
 use crate::error::Error;
 use crate::invocation::hash_of;
+use crate::path::{normalize, shown};
 use crate::plan::Planned;
-use crate::session::{Session, normalize, shown};
+use crate::session::Session;
 use crate::settings::RunSpec;
 
 /// A trial without anything compiled: its checks, its agent, its model and its scripts are compiled from the project

@@ -47,7 +47,7 @@ async fn run(
     let place = Place { directory: tests.to_owned(), state: None, agents: vec![bot], host: Arc::new(host) };
     let mut overrides = Overrides { targets: vec![tests.display().to_string()], ..Overrides::default() };
     overrides.arms.agent = vec!["bot".to_owned()];
-    let session = Session::open(place, &overrides.targets);
+    let session = Session::open(place, &overrides.targets)?;
     let planned = session.plan(&session.resolve(&overrides)?)?;
     if let Some(problem) = planned.diagnostics.iter().find(|problem| problem.is_error()) {
         return Err(problem.to_string().into());

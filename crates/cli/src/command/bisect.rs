@@ -6,7 +6,7 @@ use model::statistics::Counted;
 use model::{Outcome, TrialRecord, TrialRow};
 use report::counted;
 use serde_json::json;
-use session::Launch;
+use session::{Launch, Session};
 use store::{Store, TrialFilter};
 
 use crate::error::CliError;
@@ -49,11 +49,11 @@ struct Tried {
 /// Finds the answer after which the arm that passed can no longer save the failed trial.
 pub fn run(global: &Global, args: &BisectArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     limits::raise_open_files();
-    let context = place::open(global, &[])?;
-    let store = context.read_store()?;
+    let here = place::open(global, &[])?;
+    let store = here.read_store()?;
     let [one, other] = [&args.one, &args.other].map(|run| trial_of(&*store, run, &args.case, terminal));
     let (good, bad) = in_order(one?, other?)?;
-    let failed = RecordedTrial::find(global, &*store, bad.clone())?;
+    let failed = RecordedTrial::find(&here, &*store, bad.clone())?;
     let changes = Changes {
         times: args.times,
         arm: Some(good.clone()),
@@ -74,7 +74,7 @@ pub fn run(global: &Global, args: &BisectArgs, terminal: &Terminal) -> Result<Ex
     while lost - saved > 1 {
         let middle = saved + (lost - saved) / 2;
         terminal.err(&format!("{} of {turns} replayed, then {}: ", counted(middle, "answer"), good.arm));
-        let attempt = attempt(global, &failed, &changes, middle, terminal)?;
+        let attempt = attempt(&here, &failed, &changes, middle, terminal)?;
         let Counted { passed, unknown, .. } = attempt.counted;
         let (most, trials) = (passed + unknown, attempt.counted.trials());
         let range = if unknown > 0 { format!("{passed} to {most}") } else { passed.to_string() };
@@ -93,7 +93,7 @@ pub fn run(global: &Global, args: &BisectArgs, terminal: &Terminal) -> Result<Ex
     let calls = failed.calls(lost - 1);
     let alternative = tried.iter().find(|attempt| attempt.turns == saved);
     let alternative = match alternative {
-        Some(attempt) => trial_that_passed(&*context.read_store()?, &attempt.run)?,
+        Some(attempt) => trial_that_passed(&*here.read_store()?, &attempt.run)?,
         None => Some((good.run.clone(), store.trial(&good.run, &good.id)?)),
     };
     if args.json {
@@ -125,7 +125,7 @@ pub fn run(global: &Global, args: &BisectArgs, terminal: &Terminal) -> Result<Ex
     if let Some((run, record)) = alternative {
         text.push_str(&format!(
             "\n  passed  {}/{}\n          {}\n",
-            context.read_store()?.select(&run)?.short,
+            here.read_store()?.select(&run)?.short,
             record.id,
             did(&record, calls)
         ));
@@ -158,14 +158,14 @@ fn in_order(one: TrialRow, other: TrialRow) -> Result<(TrialRow, TrialRow), CliE
 
 /// Replays the first `turns` answers of the failed trial, and lets the arm that passed continue.
 fn attempt(
-    global: &Global,
+    here: &Session,
     failed: &RecordedTrial,
     changes: &Changes,
     turns: usize,
     terminal: &Terminal,
 ) -> Result<Tried, CliError> {
     let arguments = failed.arguments(turns, changes);
-    let (session, mut planned) = failed.plan(global, &arguments, changes)?;
+    let (session, mut planned) = failed.plan(here, &arguments, changes)?;
     if let Some(problem) = planned.diagnostics.iter().find(|problem| problem.is_error()) {
         return Err(CliError::usage(problem.to_string()));
     }

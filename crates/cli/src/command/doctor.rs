@@ -283,7 +283,7 @@ fn prices() -> Vec<Finding> {
 }
 
 fn record(context: &Session) -> Finding {
-    let about = session::shown(&context.state, &context.cwd);
+    let about = context.state.shown(&context.cwd);
     let hints = context.diagnostics.iter().map(ToString::to_string).collect::<Vec<_>>();
     Finding { kind: "record", name: "runs".into(), ready: hints.is_empty(), about: vec![about], hints }
 }

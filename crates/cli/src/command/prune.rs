@@ -189,7 +189,7 @@ fn remove_runs(global: &Global, args: &PruneArgs, keep: u32, terminal: &Terminal
         if yes {
             store.remove(&run.id)?;
             // The files that a run wrote for its hooks are removed too.
-            let _ = std::fs::remove_dir_all(session::hooks::artifacts_of(&context.state, &run.id));
+            let _ = std::fs::remove_dir_all(session::hooks::artifacts_of(&context.state.folder, &run.id));
         }
     }
     let what = counted(old.len(), "run");

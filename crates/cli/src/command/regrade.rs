@@ -78,7 +78,7 @@ pub fn run(global: &Global, args: &RegradeArgs, terminal: &Terminal) -> Result<E
     }
     let run_args = run_args(args, &*store, &then, &records)?;
     check_directories(&requested(&args.report)?)?;
-    let Prepared { context, spec, regrade, diagnostics } =
+    let Prepared { session, spec, regrade, diagnostics } =
         prepare(global, run_args, &then, records, !args.names_suites())?;
     terminal.diagnostics(&diagnostics);
     if diagnostics.iter().any(|problem| args.gates.strict || problem.is_error()) {
@@ -95,9 +95,9 @@ pub fn run(global: &Global, args: &RegradeArgs, terminal: &Terminal) -> Result<E
     for note in &regrade.notes {
         terminal.err(&format!("note: {note}\n"));
     }
-    let settings = context.settings(&spec);
+    let settings = session.settings(&spec);
     let info = info(args, &spec, &regrade, &then, settings.jobs);
-    let (recorder, host) = (context.open_store()?, Arc::clone(&context.host));
+    let (recorder, host) = (session.open_store()?, Arc::clone(&session.host));
     let (reports, warnings) = (requested(&args.report)?, Warnings::default());
     let otlp = for_otlp(&reports, terminal, &warnings);
     let hash = RunHash::default();
@@ -107,7 +107,7 @@ pub fn run(global: &Global, args: &RegradeArgs, terminal: &Terminal) -> Result<E
         .collect::<Result<Vec<Box<dyn Reporter>>, CliError>>()?;
     reporters.extend(otlp);
     if let Some(directory) = args.place.directory(args.run.as_deref())? {
-        let updated = report::open_regraded(&directory, &then.trials, &context.database);
+        let updated = report::open_regraded(&directory, &then.trials, &session.state.record.to_string());
         reporters.push(updated.map_err(|error| CliError::usage(error.to_string()))?);
     }
     let archive: Arc<dyn Archive> = Arc::new(Recorded { store: Mutex::new(store), run: run.id });
@@ -118,7 +118,7 @@ pub fn run(global: &Global, args: &RegradeArgs, terminal: &Terminal) -> Result<E
     for warning in warnings.take().into_iter().chain(cache_problem) {
         terminal.err(&format!("warning: {warning}\n"));
     }
-    conclude(&args.gates, ended, terminal)
+    conclude(&args.gates, &ended, terminal)
 }
 
 /// Returns the recorded trials of the run, in the order of the plan.
@@ -169,7 +169,7 @@ fn files(store: &dyn Store, run: &str, records: &[TrialRecord]) -> Result<Vec<St
 
 /// Everything that is needed before grading starts.
 struct Prepared {
-    context: Session,
+    session: Session,
     spec: RunSpec,
     regrade: Regrade,
     diagnostics: Vec<model::Diagnostic>,
@@ -184,16 +184,14 @@ fn prepare(
     are_recorded: bool,
 ) -> Result<Prepared, CliError> {
     let here = place::open(global, &[])?;
-    let directory = if are_recorded { here.project.root } else { here.cwd };
-    let mut context = place::open_in(global, directory.clone(), &args.places(&directory)?)?;
-    // The record belongs to the directory of the command.
-    (context.state, context.state_from, context.database) = (here.state, here.state_from, here.database);
-    let mut spec = context.resolve(&args)?;
+    let directory = if are_recorded { &here.project.root } else { &here.cwd };
+    let session = place::open_from(&here, directory, &args.places(directory)?);
+    let mut spec = session.resolve(&args)?;
     if judges_then(&mut args, &spec, then) {
-        spec = context.resolve(&args)?;
+        spec = session.resolve(&args)?;
     }
-    let (regrade, diagnostics) = context.plan_regrade(&spec, records)?;
-    Ok(Prepared { context, spec, regrade, diagnostics })
+    let (regrade, diagnostics) = session.plan_regrade(&spec, records)?;
+    Ok(Prepared { session, spec, regrade, diagnostics })
 }
 
 /// Uses the judge of that run, unless another one is given. Returns `true` if it differs from the judge that would

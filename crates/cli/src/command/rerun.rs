@@ -39,9 +39,10 @@ pub struct RerunArgs {
 pub fn run(global: &Global, args: &RerunArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     limits::raise_open_files();
     let system_prompt = args.system.as_deref().map(text).transpose()?;
-    let store = place::open(global, &[])?.read_store()?;
+    let here = place::open(global, &[])?;
+    let store = here.read_store()?;
     let row = trial_of(&*store, &args.trial)?;
-    let trial = RecordedTrial::find(global, &*store, row)?;
+    let trial = RecordedTrial::find(&here, &*store, row)?;
     let turns = trial.turns();
     let from = usize::try_from(args.from).unwrap_or(usize::MAX);
     // Without a request to ask about, the trial would only be replayed.
@@ -53,7 +54,7 @@ pub fn run(global: &Global, args: &RerunArgs, terminal: &Terminal) -> Result<Exi
     let label = format!("rerun of {} from step {from}", trial.row.id);
     let changes = Changes { times: args.times, model: args.model.clone(), system_prompt, label, arm: None };
     let arguments = trial.arguments(from - 1, &changes);
-    let (session, planned) = trial.plan(global, &arguments, &changes)?;
+    let (session, planned) = trial.plan(&here, &arguments, &changes)?;
     terminal.err(&format!(
         "repeating {} of {}, then asking the model\n",
         report::counted(from - 1, "answer"),

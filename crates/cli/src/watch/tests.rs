@@ -20,7 +20,7 @@ fn planned(root: &std::path::Path) -> (Session, Planned) {
     let place = Place { directory: root.to_owned(), state, agents: Vec::new(), host: Arc::new(host) };
     let mut args = Overrides { targets: vec![root.display().to_string()], ..Overrides::default() };
     args.arms.agent = vec!["fake".into()];
-    let session = Session::open(place, &args.targets);
+    let session = Session::open(place, &args.targets).unwrap();
     let planned = session.plan(&session.resolve(&args).unwrap()).unwrap();
     (session, planned)
 }

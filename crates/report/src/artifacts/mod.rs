@@ -88,8 +88,8 @@ pub struct Tree {
     folder: Folder,
     folders: TrialFolders,
     trials: Vec<TrialFolder>,
-    /// Path of the record of the run.
-    record: PathBuf,
+    /// Path or URL of the record of the run.
+    record: String,
     /// Description of the run, as in the events: without secrets.
     info: OnceLock<RunInfo>,
     /// Trials whose folders exist.
@@ -120,7 +120,7 @@ pub(crate) fn open(tree: &Arc<Tree>) -> Box<dyn Reporter> {
 ///
 /// # Errors
 /// Returns an error if the directory was not written by a run, or is in use.
-pub fn open_regraded(root: &Path, trials: &[TrialId], record: &Path) -> Result<Box<dyn Reporter>, ArtifactsError> {
+pub fn open_regraded(root: &Path, trials: &[TrialId], record: &str) -> Result<Box<dyn Reporter>, ArtifactsError> {
     let tree = Tree::with(Folder::reopen(root)?, trials, record);
     Ok(Box::new(regraded::Regraded::new(Arc::new(tree))))
 }
@@ -131,13 +131,13 @@ impl Tree {
     ///
     /// # Errors
     /// Returns an error if the directory contains foreign files or cannot be written.
-    pub fn open(root: &Path, info: &RunInfo, record: &Path) -> Result<Arc<Self>, ArtifactsError> {
+    pub fn open(root: &Path, info: &RunInfo, record: &str) -> Result<Arc<Self>, ArtifactsError> {
         let folder = Folder::open(root)?;
         folder.enter(OF_RUN.iter().map(PathBuf::from)).map_err(ArtifactsError::io(folder::WRITE, root))?;
         Ok(Arc::new(Self::with(folder, &info.trials, record)))
     }
 
-    fn with(folder: Folder, ids: &[TrialId], record: &Path) -> Self {
+    fn with(folder: Folder, ids: &[TrialId], record: &str) -> Self {
         let reserved: Vec<&str> = OF_RUN.iter().copied().chain([folder::INDEX]).collect();
         let folders = TrialFolders::new(ids, &reserved);
         let trial_folder = |trial: String| Some(TrialFolder { path: folders.get(&trial)?.to_owned(), trial });

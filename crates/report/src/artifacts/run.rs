@@ -2,7 +2,6 @@
 //! agent-skill-eval; unknown values are `null`, never 0.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 use std::sync::Arc;
 
 use model::statistics::{ArmStatistics, Delta, Observation};
@@ -86,7 +85,7 @@ pub(super) struct Results {
 }
 
 /// Returns `suite.json`: the run's plan and the paths of its files.
-pub(super) fn suite(info: &RunInfo, folders: &[TrialFolder], record: &Path) -> Value {
+pub(super) fn suite(info: &RunInfo, folders: &[TrialFolder], record: &str) -> Value {
     let setting = |name: &str| info.settings.get(name).cloned().unwrap_or(Value::Null);
     let ids: BTreeSet<&str> = info.trials.iter().map(|trial| &*trial.case).collect();
     let suites: BTreeSet<&str> = info.trials.iter().map(|trial| &*trial.suite).collect();

@@ -52,10 +52,10 @@ pub fn set_up(
     let in_workspace = |workspace: &PathBuf| artifacts_in(workspace, &plan.skills, args.output.label.as_deref());
     let root = match directory.or_else(|| args.output.workspace.as_ref().map(in_workspace)) {
         Some(root) => session.cwd.join(root),
-        None if has_commands => artifacts_of(&session.state, &info.id),
+        None if has_commands => artifacts_of(&session.state.folder, &info.id),
         None => return Ok(None),
     };
-    let tree = Tree::open(&root, info, &session.database).map_err(|error| {
+    let tree = Tree::open(&root, info, &session.state.record.to_string()).map_err(|error| {
         Error::usage(error.to_string())
             .hint("nothing was run; `--artifacts` takes a directory that is missing, empty, or an earlier run's")
     })?;

@@ -6,7 +6,8 @@ use model::{CALIBRATION_SCHEMA, Calibration, CalibrationGate};
 
 use super::value;
 use crate::overrides::Overrides;
-use crate::session::{Session, shown};
+use crate::path::shown;
+use crate::session::Session;
 
 /// Default minimum for the lower limit of κ. Agreement with a κ below about 0.4 is usually called fair at best.
 const MIN_KAPPA: f64 = 0.4;

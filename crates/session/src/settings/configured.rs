@@ -9,7 +9,8 @@ use model::Diagnostic;
 use suite::{Project, ProviderLimits};
 
 use crate::overrides::Overrides;
-use crate::session::{Session, shown};
+use crate::path::shown;
+use crate::session::Session;
 
 /// Report on the terminal.
 pub const TERMINAL: &str = "terminal";
@@ -49,7 +50,7 @@ pub fn reports(args: &Overrides, session: &Session) -> Vec<String> {
     };
     let folder = match &project.directory {
         Some(folder) => Some(&folder.value),
-        None => (formats.len() > 1).then_some(&session.state),
+        None => (formats.len() > 1).then_some(&session.state.folder),
     };
     // Preparation has already warned about unknown reports.
     let known = formats.iter().filter_map(|format| report::find(&format.value));

@@ -10,7 +10,8 @@ use crate::layer::Layer;
 use crate::overrides::{
     Overrides, Timeout, parse_duration, parse_jobs, parse_judges, parse_positive, parse_precision, parse_share,
 };
-use crate::session::{STATE, shown};
+use crate::path::shown;
+use crate::state::STATE;
 
 /// A setting of a run.
 pub struct Setting {
@@ -506,8 +507,10 @@ pub static SETTINGS: [Setting; 62] = [
     Setting {
         flag: Some("--state"),
         variables: &[STATE],
-        ..Setting::new("state", "Folder for recorded runs", |used| used.shown(&used.session.state))
-            .key("state", |used| Some(used.session.state_from.clone()))
+        ..Setting::new("state", "Folder for recorded runs", |used| {
+            json!(used.session.state.shown(&used.session.cwd))
+        })
+            .key("state", |used| Some(used.session.state.from.clone()))
             .default(".trialrun")
     },
 ];

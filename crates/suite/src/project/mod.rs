@@ -55,7 +55,7 @@ pub struct Project {
     pub tests: Option<PathBuf>,
     /// Folder for recorded runs, absolute.
     pub state: PathBuf,
-    /// Database file of the store, absolute, if it is not in the state folder.
+    /// Record, if it is not in the state folder: the absolute path of its file, or its URL.
     pub store: Option<Setting<PathBuf>>,
     /// Defaults for settings that cases do not have.
     pub defaults: Defaults,
@@ -183,10 +183,14 @@ impl Project {
         if let Some(folder) = sections::folder(fields, "tests", &self.root, problems) {
             self.tests = Some(there(folder, cwd, problems));
         }
-        if let Some(folder) = sections::folder(fields, "state", &self.root, problems) {
-            self.state = folder.value;
+        match sections::place_of_record(fields, "state", &self.root, problems) {
+            Some(place) if sections::is_url(&place.value) => self.store = Some(place),
+            Some(folder) => self.state = folder.value,
+            None => {}
         }
-        self.store = fields.get("store").and_then(|node| sections::store(node, &self.root, problems));
+        if let Some(node) = fields.get("store") {
+            self.store = sections::store(node, &self.root, problems).or(self.store.take());
+        }
     }
 
     fn read_own(

@@ -228,10 +228,10 @@ pub fn diff(node: &Node, problems: &mut Problems) -> Option<Setting<f64>> {
     threshold
 }
 
-/// Reads `store`: the database file, absolute.
+/// Reads `store`: the absolute path of the database file, or the URL of the record.
 pub fn store(node: &Node, root: &Path, problems: &mut Problems) -> Option<Setting<PathBuf>> {
     let mut fields = Fields::of(node, "`store`", problems)?.in_either_case();
-    let file = folder(&mut fields, "path", root, problems);
+    let file = place_of_record(&mut fields, "path", root, problems);
     fields.finish(problems);
     match file {
         Some(file) if file.value.is_dir() => {
@@ -244,6 +244,23 @@ pub fn store(node: &Node, root: &Path, problems: &mut Problems) -> Option<Settin
         }
         file => file,
     }
+}
+
+/// Returns the path under `key` as an absolute path, relative to `root`; a URL stays as it is written.
+pub fn place_of_record(
+    fields: &mut Fields<'_>,
+    key: &'static str,
+    root: &Path,
+    problems: &mut Problems,
+) -> Option<Setting<PathBuf>> {
+    let written = fields.text(key, problems).map(PathBuf::from);
+    setting(written.map(|written| if is_url(&written) { written } else { path::resolve(root, written) }), key, fields)
+}
+
+/// Returns `true` for a URL, such as `SCHEME://host/name`.
+pub fn is_url(written: &Path) -> bool {
+    let is_scheme = |text: &str| text.chars().all(|char| char.is_ascii_alphanumeric() || "+-.".contains(char));
+    written.to_str().and_then(|text| text.split_once("://")).is_some_and(|(scheme, _)| is_scheme(scheme))
 }
 
 /// Returns the path under `key` as an absolute path, relative to `root`.

@@ -1,0 +1,21 @@
+//! Paths as users write them.
+
+use std::path::{Component, Path, PathBuf};
+
+/// Returns `path` without `.` and `..`; links are not resolved.
+pub fn normalize(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => drop(plain.pop()),
+            part => plain.push(part),
+        }
+    }
+    plain
+}
+
+/// Returns a path as a user in `cwd` would write it.
+pub fn shown(path: &Path, cwd: &Path) -> String {
+    path.strip_prefix(cwd).unwrap_or(path).display().to_string()
+}

@@ -10,7 +10,7 @@ const FOLDERS: [&str; 5] = ["", "tutorials", "how-to", "reference", "explanation
 const VARIABLE: &str = "TRIALRUN_TEST_WITH";
 
 /// Everything that a test may need. `scripts/needs` describes each of them.
-const WORDS: [&str; 12] = [
+const WORDS: [&str; 13] = [
     "agents",
     "browser",
     "packages",
@@ -23,6 +23,7 @@ const WORDS: [&str; 12] = [
     "ruby",
     "action",
     "faketime",
+    "postgres",
 ];
 
 #[allow(clippy::print_stdout, reason = "cargo reads it")]

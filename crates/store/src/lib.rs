@@ -25,12 +25,21 @@
 
 mod archive;
 mod chain;
+mod chain_writer;
+mod columns;
+mod comparison;
+mod lines;
+mod live;
 mod location;
 mod merge;
+mod ordered_events;
+mod pack;
+mod packs;
 pub mod postgres;
 mod record;
 mod selector;
 mod sqlite;
+mod test_files;
 
 use model::Owner;
 
@@ -40,6 +49,7 @@ pub use location::Location;
 pub use merge::{MergeError, Merged, merge};
 pub use record::{Judgements, ResultFilter, RunFilter, Store, StoreError, StoredEvent, TrialFilter};
 pub use selector::{SelectError, select_run, select_trial};
+use postgres::PostgresStore;
 use sqlite::SqliteStore;
 
 /// Opens the record at `location` to write runs as `owner`, and creates it if it does not exist. The folder of a file
@@ -54,6 +64,10 @@ pub fn open(location: &Location, owner: &Owner) -> Result<Box<dyn Store>, StoreE
             tracing::debug!(path = %path.display(), "record opened");
             Ok(Box::new(SqliteStore::open(path)?.owned_by(owner)?))
         }
+        Location::Postgres(settings) => {
+            tracing::debug!(%settings, "record opened");
+            Ok(Box::new(PostgresStore::open(settings, owner)?))
+        }
     }
 }
 
@@ -65,6 +79,9 @@ pub fn open(location: &Location, owner: &Owner) -> Result<Box<dyn Store>, StoreE
 pub fn open_existing(location: &Location) -> Result<Option<Box<dyn Store>>, StoreError> {
     match location {
         Location::File(path) => Ok(SqliteStore::open_existing(path)?.map(|store| Box::new(store) as Box<dyn Store>)),
+        Location::Postgres(settings) => {
+            Ok(PostgresStore::open_existing(settings)?.map(|store| Box::new(store) as Box<dyn Store>))
+        }
     }
 }
 

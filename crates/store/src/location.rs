@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use crate::StoreError;
+use crate::postgres::{SCHEMES, Settings};
 
 /// Place of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,12 +13,14 @@ use crate::StoreError;
 pub enum Location {
     /// SQLite file.
     File(PathBuf),
+    /// PostgreSQL database.
+    Postgres(Box<Settings>),
 }
 
 impl FromStr for Location {
     type Err = StoreError;
 
-    /// Reads a path or a URL, such as `runs.db` or `SCHEME://host/name`. A URL with a scheme that no store of this
+    /// Reads a path or a URL, such as `runs.db` or `postgres://host/name`. A URL with a scheme that no store of this
     /// build has is an error, not a strange path.
     fn from_str(text: &str) -> Result<Self, StoreError> {
         let is_scheme = |scheme: &str| {
@@ -25,6 +28,7 @@ impl FromStr for Location {
                 && scheme.chars().all(|char| char.is_ascii_alphanumeric() || "+-.".contains(char))
         };
         match text.split_once("://") {
+            Some((scheme, _)) if SCHEMES.contains(&scheme) => Ok(Self::Postgres(Box::new(Settings::from_url(text)?))),
             // The rest of a URL may contain a password.
             Some((scheme, _)) if is_scheme(scheme) => Err(StoreError::UnknownScheme(scheme.to_owned())),
             _ => Ok(Self::File(text.into())),
@@ -42,6 +46,7 @@ impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File(path) => path.display().fmt(f),
+            Self::Postgres(settings) => settings.fmt(f),
         }
     }
 }
@@ -55,8 +60,15 @@ mod tests {
         for path in ["runs.db", "/a/runs.db", "a:b", "1://x", "odd name://x"] {
             assert_eq!(path.parse::<Location>().unwrap(), Location::File(path.into()), "{path}");
         }
-        let error = "postgres://user:hunter2@db/runs".parse::<Location>().unwrap_err();
-        assert!(matches!(&error, StoreError::UnknownScheme(scheme) if scheme == "postgres"));
+        let error = "mysql://user:hunter2@db/runs".parse::<Location>().unwrap_err();
+        assert!(matches!(&error, StoreError::UnknownScheme(scheme) if scheme == "mysql"));
         assert!(!error.to_string().contains("hunter2"), "{error}");
+    }
+
+    #[test]
+    fn the_place_of_a_database_is_shown_without_its_password() {
+        let location: Location = "postgres://ann:hunter2@db/runs".parse().unwrap();
+        assert_eq!(location.to_string(), "postgres://ann@db/runs");
+        assert!(!format!("{location:?}").contains("hunter2"));
     }
 }

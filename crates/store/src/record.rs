@@ -1,14 +1,13 @@
 //! The interface of every store, whatever holds the data.
 
-use std::path::PathBuf;
-
 use jiff::Timestamp;
 use model::{
     Envelope, Event, Lease, LiveTrial, RunInfo, RunResults, RunRow, SideEffects, Step, Summary, TrialRecord, TrialRow,
 };
 use serde_json::Value;
 
-use crate::{SelectError, Verification, select_run, select_trial};
+use crate::postgres::SettingsError;
+use crate::{Location, SelectError, Verification, select_run, select_trial};
 
 /// Records runs and reads them back.
 pub trait Store: Send {
@@ -261,37 +260,37 @@ impl StoredEvent {
 /// Reason why the record cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// A newer version wrote the file. It was not changed.
+    /// A newer version wrote the record. It was not changed.
     #[error(
-        "{} was written by a newer version of trialrun (format {found}; this version supports up to {known}); it was not changed", path.display()
+        "{location} was written by a newer version of trialrun (format {found}; this version supports up to {known}); it was not changed"
     )]
     Newer {
-        /// Path of the file.
-        path: PathBuf,
-        /// Format of the file.
+        /// Place of the record.
+        location: Location,
+        /// Format of the record.
         found: u32,
         /// Newest format that this version knows.
         known: u32,
     },
-    /// The file is not a record of runs. It was not changed.
-    #[error("{} is not a record of trialrun; it was not changed", path.display())]
+    /// The file or the schema is not a record of runs. It was not changed.
+    #[error("{location} is not a record of trialrun; it was not changed")]
     Foreign {
-        /// Path of the file.
-        path: PathBuf,
+        /// Place of the record.
+        location: Location,
     },
-    /// The file cannot be opened.
-    #[error("cannot open the record {}: {reason}", path.display())]
+    /// The record cannot be opened.
+    #[error("cannot open the record {location}: {reason}")]
     Open {
-        /// Path of the file.
-        path: PathBuf,
+        /// Place of the record.
+        location: Location,
         /// Reason.
         reason: String,
     },
     /// The file was removed or replaced while a run was being recorded.
-    #[error("the record {} was removed or replaced while it was being written", path.display())]
+    #[error("the record {location} was removed or replaced while it was being written")]
     Gone {
-        /// Path of the file.
-        path: PathBuf,
+        /// Place of the record.
+        location: Location,
     },
     /// The backend cannot read or write. Contains its own message.
     #[error("the record cannot be read or written: {0}")]
@@ -300,8 +299,11 @@ pub enum StoreError {
     #[error("the record is damaged: {0}")]
     Damaged(String),
     /// No store of this build has this URL scheme.
-    #[error("this build of trialrun has no store for `{0}://`; a record is an SQLite file, given by its path")]
+    #[error("trialrun has no store for `{0}://`; a record is an SQLite file, given by its path, or `postgres://…`")]
     UnknownScheme(String),
+    /// The URL of a database cannot be used.
+    #[error(transparent)]
+    Url(#[from] SettingsError),
     /// Another owner writes the run.
     #[error("the run {run} now belongs to {owner}")]
     Taken {

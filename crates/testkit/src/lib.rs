@@ -15,6 +15,7 @@ mod disposition;
 mod fuzz;
 mod live;
 mod loopback;
+mod postgres_server;
 mod process_pipe;
 mod provider;
 pub mod real;
@@ -29,6 +30,7 @@ use serde_json::Value;
 pub use fuzz::{fuzz, seeds};
 pub use live::{Live, TIMEOUT, pause, until};
 pub use loopback::{Loopback, ReceivedRequest};
+pub use postgres_server::{PASSWORD, PostgresServer};
 pub use process_pipe::ProcessPipe;
 pub use provider::{Answer, ScriptedProvider};
 

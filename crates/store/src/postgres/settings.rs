@@ -19,7 +19,7 @@ const PORT: u16 = 5432;
 const MAX_PASSWORD_FILE: u64 = 1 << 20;
 
 /// Parameters of a URL.
-const PARAMETERS: [&str; 7] = ["host", "schema", "sslcert", "sslkey", "sslmode", "sslrootcert", "user"];
+const PARAMETERS: [&str; 8] = ["host", "port", "schema", "sslcert", "sslkey", "sslmode", "sslrootcert", "user"];
 
 /// Place of a PostgreSQL database, and everything that is needed to connect to it. Neither `Display` nor `Debug` shows
 /// the password.
@@ -126,6 +126,10 @@ impl Settings {
             let value = value.into_owned();
             match &*name {
                 "host" => settings.host = value,
+                "port" => match value.parse() {
+                    Ok(port) => settings.port = port,
+                    Err(_) => return no("has a `port` that is not a number"),
+                },
                 "user" => settings.user = Some(value),
                 "schema" if is_name(&value) => settings.schema = value,
                 "schema" => return no("has a `schema` with other characters than letters, digits, `_` and `-`"),
@@ -272,6 +276,9 @@ impl fmt::Display for Settings {
         if self.is_socket() {
             write!(f, "?host={}", self.host)?;
             separator = '&';
+            if self.port != PORT {
+                write!(f, "&port={}", self.port)?;
+            }
         }
         if self.schema != SCHEMA {
             write!(f, "{separator}schema={}", self.schema)?;

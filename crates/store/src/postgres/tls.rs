@@ -1,5 +1,6 @@
 //! TLS of connections, with rustls.
 
+use std::convert::Infallible;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
@@ -134,17 +135,19 @@ impl ServerCertVerifier for Verifier {
 impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> MakeTlsConnect<S> for Tls {
     type Stream = TlsStream<S>;
     type TlsConnect = Connect;
-    type Error = rustls::pki_types::InvalidDnsNameError;
+    type Error = Infallible;
 
     fn make_tls_connect(&mut self, host: &str) -> Result<Connect, Self::Error> {
-        let host = ServerName::try_from(host)?.to_owned();
+        // The library also asks for connections that will not be encrypted, such as those to a socket.
+        let host = ServerName::try_from(host).ok().map(|host| host.to_owned());
         Ok(Connect { host, connector: TlsConnector::from(Arc::clone(&self.0)) })
     }
 }
 
 /// A TLS connection that will be made to one host.
 pub(super) struct Connect {
-    host: ServerName<'static>,
+    /// Absent if it is not the name of a host.
+    host: Option<ServerName<'static>>,
     connector: TlsConnector,
 }
 
@@ -154,7 +157,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> TlsConnect<S> for Conne
     type Future = Pin<Box<dyn Future<Output = io::Result<TlsStream<S>>> + Send>>;
 
     fn connect(self, stream: S) -> Self::Future {
-        Box::pin(async move { Ok(TlsStream(Box::new(self.connector.connect(self.host, stream).await?))) })
+        Box::pin(async move {
+            let host = self.host.ok_or_else(|| io::Error::other("the host has no valid name"))?;
+            Ok(TlsStream(Box::new(self.connector.connect(host, stream).await?)))
+        })
     }
 }
 

@@ -6,12 +6,12 @@ use jiff::Timestamp;
 use model::{Envelope, Event, Lease, RunInfo, Summary};
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
-use super::chain::{self, Chains};
-use super::finish::{Group, Lines};
-use super::pack::{Packer, damaged};
-use super::results::TestFiles;
-use super::{SqliteError, lease, run_number, verify};
+use super::{SqliteError, chain, finish, lease, run_number, verify};
 use crate::chain::digest;
+use crate::chain_writer::Chains;
+use crate::lines::{Earlier, Group, Lines};
+use crate::pack::{Packer, damaged};
+use crate::test_files::TestFiles;
 use crate::{StoreError, Verification};
 
 pub(super) fn append(
@@ -67,17 +67,21 @@ impl<'e> Batch<'_, 'e> {
         let lines = self.open.entry((run, trial)).or_default();
         lines.push(envelope)?;
         if trial.is_empty() {
-            self.chains.add(self.transaction, run, envelope.seq, trial, &digest(lines.last()))?;
+            chain::add(self.chains, self.transaction, run, envelope.seq, trial, &digest(lines.last()))?;
         }
         match &envelope.event {
             Event::TrialFinished(record) => {
                 let lines = self.open.remove(&(run, trial)).unwrap_or_default();
+                let earlier = match lines.from_the_start {
+                    true => Earlier::default(),
+                    false => finish::take_journal(self.transaction, run, trial)?,
+                };
                 let group = self.groups.entry(run).or_default();
-                let stored = group.add(self.transaction, run, trial, record, &lines)?;
+                let stored = group.add(trial, record, &earlier, &lines);
                 let digest = self.chains.digest(run, trial, &lines, stored);
-                self.chains.add(self.transaction, run, envelope.seq, trial, &digest)?;
+                chain::add(self.chains, self.transaction, run, envelope.seq, trial, &digest)?;
                 if group.is_full() {
-                    group.write(self.transaction, self.packer, run)?;
+                    finish::write(group, self.transaction, self.packer, run)?;
                 }
             }
             Event::RunFinished { summary, duration_ms, signal } => {
@@ -113,7 +117,7 @@ impl<'e> Batch<'_, 'e> {
 
     fn close(mut self) -> Result<(), SqliteError> {
         for (run, group) in &mut self.groups {
-            group.write(self.transaction, self.packer, *run)?;
+            finish::write(group, self.transaction, self.packer, *run)?;
         }
         // Events of trials that did not finish in this batch go to the journal.
         let mut insert =
@@ -126,7 +130,7 @@ impl<'e> Batch<'_, 'e> {
                 insert.execute(params![run, trial, seq as i64, line?])?;
             }
         }
-        self.chains.write(self.transaction)
+        chain::write(self.chains, self.transaction)
     }
 }
 

@@ -28,12 +28,12 @@ impl SqliteJudgements {
     /// Opens the file at `path`, or creates it in its folder, which must exist. Judgements that were stored before
     /// `since` are removed. A file that is not a judgement file is rejected and does not change.
     pub(super) fn open(path: &Path, since: Timestamp) -> Result<Self, StoreError> {
-        let no = |error: &dyn std::fmt::Display| StoreError::Open { path: path.to_owned(), reason: error.to_string() };
+        let no = |error: &dyn std::fmt::Display| StoreError::Open { location: path.into(), reason: error.to_string() };
         match header(path).map_err(|error| no(&error))? {
             Header::Absent | Header::Database { mark: MARK, .. } => {}
             // Another process may be creating the file right now.
             Header::Database { mark: 0, version: 0 } => {}
-            _ => return Err(StoreError::Foreign { path: path.to_owned() }),
+            _ => return Err(StoreError::Foreign { location: path.into() }),
         }
         let mut connection = Connection::open(path).map_err(|error| no(&error))?;
         prepare(&mut connection, since).map_err(|error| no(&error))?;

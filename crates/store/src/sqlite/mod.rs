@@ -1,4 +1,4 @@
-//! Record in a single SQLite file. Only this module uses SQL.
+//! Record in a single SQLite file.
 
 mod append;
 mod chain;
@@ -6,8 +6,6 @@ mod finish;
 mod judgements;
 mod lease;
 mod migrate;
-mod pack;
-mod packed;
 mod query;
 mod replay;
 mod results;
@@ -27,10 +25,10 @@ use model::{
 };
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, TransactionBehavior};
 
-use self::chain::Chains;
 use self::judgements::SqliteJudgements;
 use self::migrate::{Header, header, pending};
-use self::pack::Packer;
+use crate::chain_writer::Chains;
+use crate::pack::Packer;
 use crate::{Judgements, ResultFilter, RunFilter, Store, StoreError, StoredEvent, TrialFilter, Verification};
 
 /// Error of this backend. It keeps the library out of [`StoreError`].
@@ -82,7 +80,7 @@ impl SqliteStore {
     /// by a newer version, or is not a record, is rejected and stays unchanged, byte for byte.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         let no =
-            |reason: &dyn std::fmt::Display| StoreError::Open { path: path.to_owned(), reason: reason.to_string() };
+            |reason: &dyn std::fmt::Display| StoreError::Open { location: path.into(), reason: reason.to_string() };
         refuse_strangers(path)?;
         let connection = Connection::open(path).map_err(|error| no(&error))?;
         let mut store = Self::with(connection, path)?;
@@ -129,7 +127,7 @@ impl SqliteStore {
             .map_err(SqliteError::from)?;
         if found != schema::STEPS.len() as u32 {
             let reason = "its format is older, and to bring it up to date it must be written".to_owned();
-            return Err(StoreError::Open { path: path.to_owned(), reason });
+            return Err(StoreError::Open { location: path.into(), reason });
         }
         Self::with(connection, path)
     }
@@ -191,7 +189,7 @@ impl Store for SqliteStore {
         // SQLite would continue to write to a file that was unlinked.
         match identity(&self.path) {
             Ok(found) if Some(found) == self.identity => Ok(()),
-            _ => Err(StoreError::Gone { path: self.path.clone() }),
+            _ => Err(StoreError::Gone { location: self.path.as_path().into() }),
         }
     }
 
@@ -235,7 +233,7 @@ impl Store for SqliteStore {
         &'a self,
         run: &str,
     ) -> Result<Box<dyn Iterator<Item = Result<StoredEvent, StoreError>> + 'a>, StoreError> {
-        Ok(Box::new(replay::Events::open(&self.connection, run)?))
+        Ok(Box::new(replay::of_run(&self.connection, run)?))
     }
 
     fn live(&self, run: &str) -> Result<Vec<LiveTrial>, StoreError> {
@@ -309,10 +307,10 @@ fn refuse_strangers(path: &Path) -> Result<(), StoreError> {
 
 /// Checks the file without letting SQLite write to it.
 fn judge(path: &Path) -> Result<(), StoreError> {
-    let no = |reason: &dyn std::fmt::Display| StoreError::Open { path: path.to_owned(), reason: reason.to_string() };
+    let no = |reason: &dyn std::fmt::Display| StoreError::Open { location: path.into(), reason: reason.to_string() };
     let (version, mark) = match header(path).map_err(|error| no(&error))? {
         Header::Absent => return Ok(()),
-        Header::Foreign => return Err(StoreError::Foreign { path: path.to_owned() }),
+        Header::Foreign => return Err(StoreError::Foreign { location: path.into() }),
         Header::Database { version, mark } => (version, mark),
     };
     if mark == schema::MARK && version > schema::STEPS.len() as u32 {
@@ -334,7 +332,7 @@ fn judge(path: &Path) -> Result<(), StoreError> {
     } else if mark == 0 && version == 0 && is_empty(path).map_err(|error| no(&error))? {
         Ok(())
     } else {
-        Err(StoreError::Foreign { path: path.to_owned() })
+        Err(StoreError::Foreign { location: path.into() })
     }
 }
 
@@ -388,7 +386,7 @@ fn format(connection: &Connection) -> rusqlite::Result<u32> {
 }
 
 fn newer(path: &Path, found: u32) -> StoreError {
-    StoreError::Newer { path: path.to_owned(), found, known: schema::STEPS.len() as u32 }
+    StoreError::Newer { location: path.into(), found, known: schema::STEPS.len() as u32 }
 }
 
 fn remove(connection: &Connection, run: i64) -> rusqlite::Result<()> {

@@ -7,9 +7,11 @@ use rusqlite::types::{FromSql, Value};
 use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter};
 use serde::de::DeserializeOwned;
 
-use super::pack::{damaged, event, unpack};
-use super::packed::{PackRange, Packs};
+use super::finish::read_pack;
+use super::verify::place;
 use super::{SqliteError, lease, time};
+use crate::pack::{damaged, event, unpack};
+use crate::packs::Packs;
 use crate::{RunFilter, StoreError, TrialFilter};
 
 /// Minimum length of a shortened id.
@@ -258,7 +260,7 @@ pub(super) fn records(connection: &Connection, run: &str, trials: &[&str]) -> Re
     )?;
     let mut places = Vec::with_capacity(trials.len());
     for (index, trial) in trials.iter().enumerate() {
-        let place = statement.query_row([run, trial], PackRange::from_row).optional()?;
+        let place = statement.query_row([run, trial], place).optional()?;
         let unknown = || StoreError::UnknownTrial { run: run.to_owned(), trial: (*trial).to_owned() };
         places.push((place.ok_or_else(unknown)?, index));
     }
@@ -266,7 +268,7 @@ pub(super) fn records(connection: &Connection, run: &str, trials: &[&str]) -> Re
     let mut packs = Packs::default();
     let mut records = Vec::with_capacity(trials.len());
     for (place, at) in places {
-        let last = packs.lines(connection, place)?.lines().next_back().unwrap_or_default();
+        let last = packs.lines(place, |pack| read_pack(connection, pack))?.lines().next_back().unwrap_or_default();
         let (_, last) = event(last)?;
         let Some(Event::TrialFinished(record)) = last.known().map(|envelope| envelope.event) else {
             return Err(StoreError::Damaged(format!("the last event of `{}` is not its outcome", trials[at])).into());

@@ -1,15 +1,12 @@
 //! Results of cases, counted and summed by SQL, because a trend reads thousands of trials and shows one line per run.
 
-use std::collections::BTreeMap;
-
-use model::{CaseResults, Outcome, OutcomeCounts, RunInfo, RunResults, RunRow, TrialRecord};
-use rusqlite::{Connection, OptionalExtension, Row, Transaction, named_params};
-use sha2::{Digest, Sha256};
+use model::{CaseResults, Outcome, OutcomeCounts, RunResults, RunRow};
+use rusqlite::{Connection, OptionalExtension, Row, named_params};
 
 use super::SqliteError;
-use super::pack::damaged;
 use super::query::{count, limit, run, shorten};
 use crate::ResultFilter;
+use crate::pack::damaged;
 
 pub(super) fn results(connection: &Connection, filter: &ResultFilter) -> Result<Vec<RunResults>, SqliteError> {
     let prefixes = serde_json::to_string(&prefixes(connection, filter)?).map_err(|error| damaged(&error))?;
@@ -115,68 +112,4 @@ fn case(row: &Row<'_>) -> rusqlite::Result<CaseResults> {
         agent_ms: sum("agent_ms")?,
         trials_with_time: trials("trials_with_time")?,
     })
-}
-
-/// Hashes of a run's test files, each with the files on which its cases depend, by path.
-pub(super) struct TestFiles(BTreeMap<String, String>);
-
-impl TestFiles {
-    pub(super) fn of(info: &RunInfo) -> Self {
-        let Some(invocation) = &info.invocation else { return Self(BTreeMap::new()) };
-        let with_dependencies = |(file, hash): (&String, &String)| {
-            let depends_on = invocation.dependencies.get(file).into_iter().flatten();
-            let parts: Vec<_> = depends_on.map(|path| (path, invocation.suites.get(path))).collect();
-            let hash = match parts.is_empty() {
-                true => hash.clone(),
-                false => model::text::hex(&Sha256::digest(serde_json::to_vec(&(hash, parts)).unwrap_or_default())),
-            };
-            (file.clone(), hash)
-        };
-        Self(invocation.suites.iter().map(with_dependencies).collect())
-    }
-
-    pub(super) fn to_json(&self) -> serde_json::Result<String> {
-        serde_json::to_string(&self.0)
-    }
-
-    pub(super) fn load(transaction: &Transaction<'_>, run: i64) -> rusqlite::Result<Self> {
-        let mut select = transaction.prepare_cached("SELECT test_files FROM runs WHERE no = ?1")?;
-        let files: String = select.query_row([run], |row| row.get(0))?;
-        Ok(Self(serde_json::from_str(&files).unwrap_or_default()))
-    }
-
-    /// Returns the fingerprint of everything recorded on which a trial's outcome depends, apart from chance.
-    pub(super) fn fingerprint(&self, record: &TrialRecord) -> i64 {
-        let file = record.file.as_ref().and_then(|file| self.0.get(&**file));
-        let skill = record.skill.as_ref().map(|skill| &skill.content_hash);
-        let parts = (&record.agent, &record.model, &record.variant, skill, &record.settings, &record.limits, file);
-        let digest = Sha256::digest(serde_json::to_vec(&parts).unwrap_or_default());
-        i64::from_be_bytes(digest[..8].try_into().unwrap_or_default())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use model::{Event, Invocation};
-
-    use super::*;
-    use crate::tests::contract::RunBuilder;
-
-    #[test]
-    fn a_file_has_another_hash_if_one_of_its_dependencies_has() {
-        let Event::RunStarted(mut info) = RunBuilder::of("run").started(&["a"]).event else { panic!() };
-        let mut hash_of = |shared: &str| {
-            let suites = [("a.yaml", "1"), ("b.yaml", "2"), ("shared.yaml", shared)];
-            info.invocation = Some(Invocation {
-                suites: suites.map(|(file, hash)| (file.to_owned(), hash.to_owned())).into(),
-                dependencies: [("a.yaml".to_owned(), ["shared.yaml".to_owned()].into())].into(),
-                ..Invocation::default()
-            });
-            let files = TestFiles::of(&info);
-            (files.0["a.yaml"].clone(), files.0["b.yaml"].clone())
-        };
-        let (before, after) = (hash_of("3"), hash_of("4"));
-        assert_ne!(before.0, after.0);
-        assert_eq!((before.1.as_str(), after.1.as_str()), ("2", "2"));
-    }
 }

@@ -25,10 +25,10 @@ pub(crate) fn owner(pid: u32) -> Owner {
     Owner { id: format!("owner-{pid}"), host: "build-7".into(), pid, process: format!("{pid}:1:x") }
 }
 
-/// Generates a test for each rule. `$run` calls a rule with a function that opens a new record.
+/// Generates a test for each rule, with these attributes. `$run` calls a rule with a function that opens a new record.
 macro_rules! contract_tests {
-    ($run:path) => {
-        contract_tests! { $run:
+    ($run:path $(, #[$attribute:meta])?) => {
+        contract_tests! { $run $(, #[$attribute])?:
             events_of_a_run_are_read_in_order
             a_long_unfinished_trial_is_read_completely
             a_batch_is_stored_completely_or_not_at_all
@@ -50,6 +50,13 @@ macro_rules! contract_tests {
     };
     ($run:path: $($rule:ident)+) => {
         $(#[test]
+        fn $rule() {
+            $run(crate::tests::contract::$rule);
+        })+
+    };
+    ($run:path, #[$attribute:meta]: $($rule:ident)+) => {
+        $(#[test]
+        #[$attribute]
         fn $rule() {
             $run(crate::tests::contract::$rule);
         })+

@@ -49,7 +49,7 @@ fn edit(path: &std::path::Path, table: &str, column: &str, old: &str, new: &str)
     let rows: Vec<(i64, Vec<u8>)> =
         select.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap().map(Result::unwrap).collect();
     for (row, packed) in rows {
-        let text = String::from_utf8(super::unpack(&packed).unwrap()).unwrap().replace(old, new);
+        let text = String::from_utf8(crate::pack::unpack(&packed).unwrap()).unwrap().replace(old, new);
         let packed = zstd::encode_all(text.as_bytes(), 1).unwrap();
         let update = format!("UPDATE {table} SET {column} = ?2 WHERE rowid = ?1");
         connection.execute(&update, (row, packed)).unwrap();

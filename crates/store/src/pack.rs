@@ -17,14 +17,14 @@ const LARGE: usize = 1 << 20;
 const DISTANCE: u32 = 27;
 
 /// Compressor that keeps its tables, because creating them costs more than packing a small trial.
-pub(super) struct Packer(zstd::bulk::Compressor<'static>);
+pub(crate) struct Packer(zstd::bulk::Compressor<'static>);
 
 impl Packer {
-    pub(super) fn new() -> Result<Self, StoreError> {
+    pub(crate) fn new() -> Result<Self, StoreError> {
         zstd::bulk::Compressor::new(LEVEL).map(Self).map_err(|error| damaged(&error))
     }
 
-    pub(super) fn bytes(&mut self, bytes: &[u8]) -> Result<Vec<u8>, StoreError> {
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) -> Result<Vec<u8>, StoreError> {
         let packed = if bytes.len() < LARGE { self.0.compress(bytes) } else { large(bytes) };
         packed.map_err(|error| damaged(&error))
     }
@@ -37,17 +37,17 @@ fn large(bytes: &[u8]) -> io::Result<Vec<u8>> {
     compressor.compress(bytes)
 }
 
-pub(super) fn unpack(packed: &[u8]) -> Result<Vec<u8>, StoreError> {
+pub(crate) fn unpack(packed: &[u8]) -> Result<Vec<u8>, StoreError> {
     zstd::stream::decode_all(packed).map_err(|error| damaged(&error))
 }
 
-pub(super) fn unpack_text(packed: &[u8]) -> Result<String, StoreError> {
+pub(crate) fn unpack_text(packed: &[u8]) -> Result<String, StoreError> {
     String::from_utf8(unpack(packed)?).map_err(|error| damaged(&error))
 }
 
 /// Parses an event and its number. An event that this version does not know is kept unchanged, provided that it names
 /// its run and trial.
-pub(super) fn event(line: &str) -> Result<(u64, StoredEvent), StoreError> {
+pub(crate) fn event(line: &str) -> Result<(u64, StoredEvent), StoreError> {
     match serde_json::from_str::<Envelope>(line) {
         Ok(envelope) => Ok((envelope.seq, StoredEvent::Known(Box::new(envelope)))),
         Err(_) => {
@@ -59,7 +59,7 @@ pub(super) fn event(line: &str) -> Result<(u64, StoredEvent), StoreError> {
     }
 }
 
-pub(super) fn damaged(error: &dyn std::fmt::Display) -> StoreError {
+pub(crate) fn damaged(error: &dyn std::fmt::Display) -> StoreError {
     StoreError::Damaged(error.to_string())
 }
 

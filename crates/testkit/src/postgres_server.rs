@@ -35,6 +35,21 @@ const KEEPER: &str = r#"
     rm -rf "$2"
 "#;
 
+/// Makes an authority, and certificates for the server and for the user `bob`.
+const CERTIFICATES: &str = r#"
+    request() {
+      openssl req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj "/CN=$2" -keyout "$1.key" -out "$1.csr"
+      openssl x509 -req -in "$1.csr" -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -out "$1.crt" -extfile "$1.ext"
+    }
+    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=test-authority \
+      -keyout ca.key -out ca.pem
+    echo subjectAltName=DNS:localhost > server.ext
+    echo extendedKeyUsage=clientAuth > bob.ext
+    request server localhost
+    request bob bob
+    chmod 600 server.key
+"#;
+
 /// A server in a temporary folder. Its superuser is `ann`.
 pub struct PostgresServer {
     folder: PathBuf,
@@ -62,6 +77,18 @@ fn is_root() -> bool {
     nix::unistd::geteuid().is_root()
 }
 
+/// Gives a file or a folder to the user of the server.
+fn own(path: &Path) {
+    if is_root() {
+        std::os::unix::fs::chown(path, Some(NOBODY), Some(NOBODY)).expect("it belongs to nobody");
+    }
+}
+
+fn append(path: &Path, text: &str) {
+    let mut file = std::fs::File::options().append(true).open(path).expect("a file of the server");
+    file.write_all(text.as_bytes()).expect("a longer file");
+}
+
 /// Returns a command that runs without the rights of root.
 fn unprivileged(program: &Path) -> Command {
     if !is_root() {
@@ -81,10 +108,28 @@ impl PostgresServer {
 
     /// Starts a server of its own, which is removed on drop.
     pub fn start() -> Self {
+        Self::start_with(|_| {})
+    }
+
+    /// Starts a server with a certificate for `localhost`, whose authority is `ca.pem` in its folder. Its user `bob` has
+    /// no password, but the certificate `bob.crt` with the key `bob.key`.
+    pub fn start_encrypted() -> Self {
+        Self::start_with(|folder| {
+            let made = Command::new("sh").args(["-ec", CERTIFICATES]).current_dir(folder).output().expect("a shell");
+            assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+            own(&folder.join("server.key"));
+            let files = "ssl = on\nssl_cert_file = '../server.crt'\nssl_key_file = '../server.key'\nssl_ca_file = '../ca.pem'\n";
+            append(&folder.join("data/postgresql.conf"), files);
+            let access = std::fs::read_to_string(folder.join("data/pg_hba.conf")).expect("the access rules");
+            let access = format!("hostssl all bob 127.0.0.1/32 cert\n{access}");
+            std::fs::write(folder.join("data/pg_hba.conf"), access).expect("new access rules");
+        })
+    }
+
+    /// Starts a server after `prepare` has changed files in its folder.
+    fn start_with(prepare: impl FnOnce(&Path)) -> Self {
         let folder = tempfile::Builder::new().prefix("pg").tempdir().expect("a folder for the server").keep();
-        if is_root() {
-            std::os::unix::fs::chown(&folder, Some(NOBODY), Some(NOBODY)).expect("the folder belongs to nobody");
-        }
+        own(&folder);
         let programs = programs();
         let password = folder.join("password");
         std::fs::write(&password, PASSWORD).expect("a password file");
@@ -101,6 +146,7 @@ impl PostgresServer {
         .arg(format!("--pgdata={}", folder.join("data").display()));
         let made = make.output().expect("initdb");
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        prepare(&folder);
         // Another program may take the port in between; then the server does not start, and the test says so.
         let port = TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a free port").port();
         let mut keeper = keep(&programs, &folder, port);

@@ -45,13 +45,13 @@ pub(super) struct Writer<'a> {
     pub(super) batch: i64,
 }
 
-/// Stores events, unless they are already stored because only the answer to an earlier attempt was lost.
+/// Stores events. Returns `false` if they are already stored, because only the answer to an earlier attempt was lost.
 pub(super) async fn append(
     session: &mut Session,
     writer: Writer<'_>,
     events: &[Envelope],
-) -> Result<(), PostgresError> {
-    let Some(last) = events.last() else { return Ok(()) };
+) -> Result<bool, PostgresError> {
+    let Some(last) = events.last() else { return Ok(true) };
     let mut batch = Batch { writer, runs: Vec::new(), open: BTreeMap::new(), links: Vec::new() };
     for envelope in events {
         if batch.number(&envelope.run).is_some() {
@@ -59,7 +59,7 @@ pub(super) async fn append(
         }
         match batch.run(session, envelope).await? {
             Some(run) => batch.runs.push((&envelope.run, run)),
-            None => return Ok(()),
+            None => return Ok(false),
         }
     }
     let mut earlier = batch.take_journal(session, events).await?;
@@ -80,7 +80,8 @@ pub(super) async fn append(
     for (run, group) in &mut groups {
         batch.write(session, *run, group).await?;
     }
-    batch.close(session, events, last.at).await
+    batch.close(session, events, last.at).await?;
+    Ok(true)
 }
 
 /// A run of a batch.

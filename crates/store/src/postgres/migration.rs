@@ -23,6 +23,9 @@ pub enum MigrationError {
     /// The schema has tables that are not trialrun's.
     #[error("the schema has tables of another program")]
     Foreign,
+    /// The database stores text in an encoding without most characters.
+    #[error("its encoding is {0}; create the database with `ENCODING 'UTF8'`")]
+    Encoding(String),
     /// The server refused a statement, or was lost.
     #[error("{}", super::describe(.0))]
     Server(#[from] tokio_postgres::Error),
@@ -65,6 +68,10 @@ pub async fn migrate(
     let [exists, has_tables, is_ours]: [bool; 3] = [row.try_get(0)?, row.try_get(1)?, row.try_get(2)?];
     if has_tables && !is_ours {
         return Err(MigrationError::Foreign);
+    }
+    let encoding: String = transaction.query_one("SHOW server_encoding", &[]).await?.try_get(0)?;
+    if encoding != "UTF8" {
+        return Err(MigrationError::Encoding(encoding));
     }
     if !exists {
         transaction.batch_execute(&format!("CREATE SCHEMA {}", quoted(&settings.schema))).await?;

@@ -84,6 +84,7 @@ fn migrate_record(pool: &Pool) -> Result<(), StoreError> {
         migrated.map_err(|error| match error {
             MigrationError::Newer { found, known } => StoreError::Newer { location: location(), found, known }.into(),
             MigrationError::Foreign => StoreError::Foreign { location: location() }.into(),
+            MigrationError::Encoding(_) => StoreError::Open { location: location(), reason: error.to_string() }.into(),
             MigrationError::Server(error) if is_lost(&error) => PostgresError::from(error),
             MigrationError::Server(error) => {
                 let reason = format!("its tables cannot be created or brought up to date: {}", describe(&error));
@@ -99,14 +100,20 @@ impl Store for PostgresStore {
         let (packer, owner, batch) = (&mut self.packer, self.owner.as_deref(), self.batch);
         let mut after = None;
         let stored = self.pool.run(async |session| {
-            // If an attempt fails, another one begins with what was known before.
-            let mut chains = self.chains.clone();
-            let writer = Writer { packer: &mut *packer, chains: &mut chains, owner, batch };
-            session.transaction(async |session| append::append(session, writer, events).await).await?;
-            after = Some(chains);
-            Ok(())
+            session
+                .transaction(async |session| {
+                    // If an attempt fails, another one begins with what was known before. If only the answer to it was
+                    // lost, what it computed is right.
+                    let mut chains = self.chains.clone();
+                    let writer = Writer { packer: &mut *packer, chains: &mut chains, owner, batch };
+                    if append::append(session, writer, events).await? {
+                        after = Some(chains);
+                    }
+                    Ok(())
+                })
+                .await
         });
-        self.chains = after.unwrap_or_default();
+        self.chains = after.filter(|_| stored.is_ok()).unwrap_or_default();
         stored
     }
 

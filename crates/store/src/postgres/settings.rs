@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use percent_encoding::percent_decode_str;
+use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use url::Url;
 
 /// Schemes of URLs that name a PostgreSQL server.
@@ -186,6 +186,14 @@ impl Settings {
         Ok(())
     }
 
+    /// Returns the URL with the password, by which secrets are found in texts.
+    pub fn with_password(&self) -> String {
+        let escaped = |text: &Option<String>| {
+            utf8_percent_encode(text.as_deref().unwrap_or_default(), NON_ALPHANUMERIC).to_string()
+        };
+        format!("postgres://{}:{}@{}", escaped(&self.user), escaped(&self.password), self.host)
+    }
+
     /// Returns the password in a line `host:port:database:user:password` of a password file, if the line is for these
     /// settings.
     fn password_in(&self, line: &str) -> Option<String> {
@@ -314,7 +322,9 @@ mod tests {
             assert_eq!(read(url).to_string(), shown);
             assert!(!format!("{:?}", read(url)).contains("hunter"), "{url}");
         }
-        assert_eq!(read("postgres://ann:hunter%402@db").password.as_deref(), Some("hunter@2"));
+        let special = read("postgres://ann:hunter%402@db");
+        assert_eq!(special.password.as_deref(), Some("hunter@2"));
+        assert_eq!(special.with_password(), "postgres://ann:hunter%402@db");
     }
 
     #[test]

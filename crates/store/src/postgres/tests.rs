@@ -48,6 +48,15 @@ fn a_record_of_a_newer_version_or_another_program_is_rejected_and_unchanged() {
 
 #[test]
 #[cfg_attr(not(has = "postgres"), ignore = "needs PostgreSQL; run scripts/test")]
+fn a_database_that_cannot_store_every_text_is_rejected() {
+    let url = PostgresServer::shared().url();
+    execute(&url.parse().unwrap(), "CREATE DATABASE plain ENCODING 'SQL_ASCII' TEMPLATE template0");
+    let error = open(&url.replace("/postgres?", "/plain?").parse().unwrap(), &owner(1)).err().unwrap().to_string();
+    assert!(error.ends_with("its encoding is SQL_ASCII; create the database with `ENCODING 'UTF8'`"), "{error}");
+}
+
+#[test]
+#[cfg_attr(not(has = "postgres"), ignore = "needs PostgreSQL; run scripts/test")]
 fn changes_to_trials_and_to_results_are_found() {
     let place = location();
     let mut store = open(&place, &owner(1)).unwrap();
@@ -168,8 +177,10 @@ fn a_batch_is_stored_once_if_the_answer_to_its_first_attempt_is_lost() {
         vec![story.finished("b", Outcome::Passed)],
     ];
     for batch in &batches {
+        let before = store.chains.clone();
         store.append(batch).unwrap();
         store.batch -= 1;
+        store.chains = before;
         store.append(batch).unwrap();
     }
     assert_eq!(replayed(&store, RUN), batches.concat());
@@ -207,6 +218,44 @@ fn a_run_continues_after_the_server_crashed_or_ended_its_connections() {
     all.push(last);
     assert_eq!(replayed(&store, RUN), all);
     assert!(matches!(store.verify(RUN).unwrap(), Verification::Intact { trials: 2, .. }));
+}
+
+#[test]
+#[cfg_attr(not(has = "postgres"), ignore = "needs PostgreSQL; run scripts/test")]
+fn a_certificate_is_checked_as_the_url_says() {
+    let server = PostgresServer::start_encrypted();
+    let (folder, port) = (server.folder().display(), server.port());
+    let socket: Location = server.url().parse().unwrap();
+    execute(&socket, "CREATE ROLE bob LOGIN");
+    let connect = |host: &str, rest: &str| {
+        let url = format!("postgres://ann:{}@{host}:{port}/postgres?{rest}", PASSWORD.replace(' ', "%20"));
+        let location: Location = url.parse().unwrap();
+        let pool = Pool::open(settings(&location)).map_err(|error| error.to_string())?;
+        let is_encrypted = "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()";
+        let row = pool.run(async |session| session.first(is_encrypted, &[]).await).unwrap().unwrap();
+        Ok::<bool, String>(row.get(0))
+    };
+    let root = format!("sslrootcert={folder}/ca.pem");
+    assert_eq!(connect("localhost", &format!("sslmode=verify-full&{root}")), Ok(true));
+    assert_eq!(connect("127.0.0.1", &format!("sslmode=verify-ca&{root}")), Ok(true));
+    assert_eq!(connect("127.0.0.1", "sslmode=require"), Ok(true));
+    assert_eq!(connect("127.0.0.1", ""), Ok(true), "`prefer` on loopback");
+    assert_eq!(connect("127.0.0.1", "sslmode=disable"), Ok(false));
+    let other_host = connect("127.0.0.1", &format!("sslmode=verify-full&{root}")).unwrap_err();
+    assert!(other_host.contains("certificate not valid for name \"127.0.0.1\""), "{other_host}");
+    for mode in ["verify-ca", "verify-full"] {
+        let unknown = connect("localhost", &format!("sslmode={mode}")).unwrap_err();
+        assert!(unknown.contains("UnknownIssuer") && unknown.contains("`sslrootcert=FILE`"), "{unknown}");
+    }
+    let missing = connect("localhost", "sslmode=verify-ca&sslrootcert=/none.pem").unwrap_err();
+    assert!(missing.contains("cannot read `sslrootcert` /none.pem"), "{missing}");
+
+    let client = format!("sslmode=require&sslcert={folder}/bob.crt&sslkey={folder}/bob.key");
+    let bob: Location = format!("postgres://bob@127.0.0.1:{port}/postgres?{client}").parse().unwrap();
+    assert!(open_existing(&bob).unwrap().is_none());
+    let nobody: Location = format!("postgres://bob@127.0.0.1:{port}/postgres?sslmode=require").parse().unwrap();
+    let refused = open_existing(&nobody).err().unwrap().to_string();
+    assert!(refused.ends_with("connection requires a valid client certificate"), "{refused}");
 }
 
 #[test]

@@ -53,8 +53,8 @@ pub use dispatcher::{RunEnd, regrade, run};
 pub use event_bus::Listener;
 pub use plan::{
     ArmSettings, CassetteSettings, Defaults, Earlier, Fork, JudgeSettings, Judging, LimitNames, LimitSettings,
-    ModelChoice, PairwiseJudging, Plan, PlanRequest, PlannedDecision, PlannedTrial, ReadScript, RetryOn, RetrySettings,
-    SandboxSettings, Settings, TrialResult, judged, plan,
+    ModelChoice, PairwiseJudging, Plan, PlanRequest, PlannedCase, PlannedDecision, PlannedTrial, ReadScript, RetryOn,
+    RetrySettings, SandboxSettings, Settings, TrialResult, judged, plan,
 };
 pub use recorded_model::recorded_reply;
 pub use regrade::{Archive, RecordedEvidence, Regrade, RegradeRequest, plan_regrade};

@@ -37,7 +37,7 @@ pub use self::settings::{
     SandboxSettings, Settings,
 };
 pub(crate) use self::trial::directory_of;
-pub use self::trial::{ModelChoice, PlannedTrial};
+pub use self::trial::{ModelChoice, PlannedCase, PlannedTrial};
 pub(crate) use self::variant::as_arm;
 
 /// A planned run.

@@ -7,7 +7,7 @@ use model::statistics::{Contract, SIGNIFICANCE, sequential_trials_for_precision}
 use model::{AutoTrials, DecisionQuestion, Diagnostic, PassRate};
 
 use super::request::PlanRequest;
-use super::trial::PlannedTrial;
+use super::trial::{PlannedCase, PlannedTrial};
 
 /// Largest difference between pass rates that does not matter in a comparison.
 const MARGIN: f64 = 0.05;
@@ -81,16 +81,18 @@ pub(super) fn decisions(
         decisions.extend(own);
     }
     problems.extend(hopeless(&decisions));
-    trials.extend(planned.iter().filter_map(|trial| {
-        let auto = autos.get(&key(trial)).copied();
+    let mut changed: HashMap<[Arc<str>; 3], Arc<PlannedCase>> = HashMap::new();
+    trials.extend(planned.into_iter().filter_map(|trial| {
+        let auto = autos.get(&key(&trial)).copied();
         let is_kept = trial.auto.is_none() || auto.is_some() || trial.id.repetition == 1;
-        is_kept.then(|| if trial.auto == auto { Arc::clone(trial) } else { Arc::new(with(trial, auto)) })
+        if trial.auto == auto || !is_kept {
+            return is_kept.then_some(trial);
+        }
+        let with_auto = || Arc::new(PlannedCase { auto, ..PlannedCase::clone(&trial) });
+        let of = Arc::clone(changed.entry(key(&trial)).or_insert_with(with_auto));
+        Some(Arc::new(PlannedTrial { id: trial.id.clone(), of }))
     }));
     decisions
-}
-
-fn with(trial: &PlannedTrial, auto: Option<AutoTrials>) -> PlannedTrial {
-    PlannedTrial { auto, ..trial.clone() }
 }
 
 fn key(trial: &PlannedTrial) -> [Arc<str>; 3] {

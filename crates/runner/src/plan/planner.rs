@@ -11,7 +11,7 @@ use model::{AutoTrials, Case, Diagnostic, Excerpt, MOST_TRIALS, Severity, Suite,
 use super::compilation::{self, Compilation, SelectedCase};
 use super::recorded_settings::recorded_settings;
 use super::request::PlanRequest;
-use super::trial::{PlannedTrial, arm_name, directory_of, shown_argument};
+use super::trial::{PlannedCase, PlannedTrial, arm_name, directory_of, shown_argument};
 use super::variant::{self, Variant};
 use crate::select::Selector;
 
@@ -127,8 +127,11 @@ impl<'a> Planner<'a> {
             }
         }
         let case = Arc::new(case);
-        for trial in &mut self.trials[trials..] {
-            *trial = Arc::new(PlannedTrial { case: Arc::clone(&case), ..PlannedTrial::clone(trial) });
+        for trials in self.trials[trials..].chunk_by_mut(|one, other| one.id.arm == other.id.arm) {
+            let of = Arc::new(PlannedCase { case: Arc::clone(&case), ..PlannedCase::clone(&trials[0]) });
+            for trial in trials {
+                *trial = Arc::new(PlannedTrial { id: trial.id.clone(), of: Arc::clone(&of) });
+            }
         }
     }
 
@@ -192,13 +195,13 @@ impl<'a> Planner<'a> {
                 &*shown.or_insert_with(|| shown_argument(agent.name(), argument, &settings.secrets))
             });
             let arm_name = arm_name(&arm, shown.map(String::as_str));
-            let trial = PlannedTrial {
-                id: TrialId {
-                    suite: suite.name.as_str().into(),
-                    case: case.id.as_str().into(),
-                    arm: arm_name.into(),
-                    repetition: 1,
-                },
+            let first = TrialId {
+                suite: suite.name.as_str().into(),
+                case: case.id.as_str().into(),
+                arm: arm_name.into(),
+                repetition: 1,
+            };
+            let planned = PlannedCase {
                 file: Arc::clone(&file),
                 directory: Arc::clone(&directory),
                 case: Arc::clone(case),
@@ -215,7 +218,7 @@ impl<'a> Planner<'a> {
                 checks: if case.skip.is_some() { Arc::default() } else { Arc::clone(&checks) },
                 state: Arc::clone(&self.state),
             };
-            self.add(trial, answers);
+            self.add(&first, planned, answers);
         }
         // If no agent or model is valid, the assertions are still checked.
         self.problems.extend(problems.unwrap_or_default());
@@ -223,41 +226,40 @@ impl<'a> Planner<'a> {
         self.problems.extend(problems);
     }
 
-    /// Adds a trial and its repetitions: at most as many as the agent has `answers`. Grading a recorded answer again is
-    /// not another trial of the agent.
-    fn add(&mut self, mut trial: PlannedTrial, answers: Option<u64>) {
+    /// Adds the trials of a case under one arm, from the `first`: at most as many as the agent has `answers`. Grading a
+    /// recorded answer again is not another trial of the agent.
+    fn add(&mut self, first: &TrialId, mut planned: PlannedCase, answers: Option<u64>) {
         let settings = self.request.settings;
-        let mut of_case = self.trials.iter().rev().take_while(|other| other.position == trial.position);
-        if of_case.any(|other| other.id.arm == trial.id.arm) {
-            self.problems.push(Diagnostic::error(format!("two arms are called `{}`", trial.id.arm)).help(
+        let mut of_case = self.trials.iter().rev().take_while(|other| other.position == planned.position);
+        if of_case.any(|other| other.id.arm == first.arm) {
+            self.problems.push(Diagnostic::error(format!("two arms are called `{}`", first.arm)).help(
                 "name each agent and model once; arguments of one agent need different last parts, apart from secrets",
             ));
             return;
         }
-        let trials = settings.trials(trial.case.trials);
+        let trials = settings.trials(planned.case.trials);
         let wanted = match trials {
             // A case that does not run has exactly one result.
-            Trials::Auto { .. } if trial.case.skip.is_some() || !trial.case.broken.is_empty() => 1,
+            Trials::Auto { .. } if planned.case.skip.is_some() || !planned.case.broken.is_empty() => 1,
             _ => trials.most(),
         };
         let repetitions = answers.map_or(wanted, |answers| wanted.min(answers.max(1)));
         if repetitions < wanted {
-            self.repeated.push((Arc::clone(&trial.id.arm), Arc::clone(&trial.case), [repetitions, wanted]));
+            self.repeated.push((Arc::clone(&first.arm), Arc::clone(&planned.case), [repetitions, wanted]));
         }
         let most = repetitions.max(1);
-        trial.auto = matches!(trials, Trials::Auto { .. }).then_some(AutoTrials { most, pass_rate: None });
+        planned.auto = matches!(trials, Trials::Auto { .. }).then_some(AutoTrials { most, pass_rate: None });
         if repetitions > MOST_TRIALS {
             self.problems.push(
                 Diagnostic::error(format!("{repetitions} trials per case exceed the maximum of {MOST_TRIALS}"))
-                    .at(trial.case.source.clone()),
+                    .at(planned.case.source.clone()),
             );
             return;
         }
-        trial.recorded_settings = Arc::new(recorded_settings(&trial, settings));
-        for repetition in 1..=repetitions {
-            trial.id.repetition = repetition;
-            self.trials.push(Arc::new(trial.clone()));
-        }
+        planned.recorded_settings = Arc::new(recorded_settings(&planned, settings));
+        let of = Arc::new(planned);
+        let trial = |repetition| PlannedTrial { id: TrialId { repetition, ..first.clone() }, of: Arc::clone(&of) };
+        self.trials.extend((1..=repetitions).map(|repetition| Arc::new(trial(repetition))));
     }
 
     /// Returns the path of `suite` and its folder, cached for consecutive cases.

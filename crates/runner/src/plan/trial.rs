@@ -1,5 +1,6 @@
 //! One planned trial, and the queries about its agent and its case that planning and running share.
 
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -32,11 +33,18 @@ pub enum ModelChoice {
     Scripted(Arc<llm::Script>),
 }
 
-/// One planned trial, with everything it needs compiled.
+/// One planned trial. It is small, because a plan may have a million of them.
 #[derive(Clone)]
 pub struct PlannedTrial {
     /// Id of the trial.
     pub id: TrialId,
+    /// What it shares with the other repetitions.
+    pub of: Arc<PlannedCase>,
+}
+
+/// A case under one arm, with everything that its trials need compiled.
+#[derive(Clone)]
+pub struct PlannedCase {
     /// File of the suite.
     pub file: Arc<Path>,
     /// Folder of the suite; relative paths in the case start there.
@@ -45,7 +53,7 @@ pub struct PlannedTrial {
     pub case: Arc<Case>,
     /// Position of the case among all loaded ones, from 0.
     pub position: usize,
-    /// The arm. Repetitions of a trial share it and the following fields.
+    /// The arm.
     pub arm: Arc<Arm>,
     /// The agent.
     pub agent: &'static dyn Agent,
@@ -69,7 +77,15 @@ pub struct PlannedTrial {
     pub state: Arc<RunState>,
 }
 
-impl PlannedTrial {
+impl Deref for PlannedTrial {
+    type Target = PlannedCase;
+
+    fn deref(&self) -> &PlannedCase {
+        &self.of
+    }
+}
+
+impl PlannedCase {
     /// Returns the skill under test, in the form that records have.
     pub fn skill_info(&self) -> Option<SkillInfo> {
         self.case.subject.skill().map(|skill| SkillInfo {

@@ -12,7 +12,9 @@ use model::{
 };
 
 use super::kept;
-use crate::plan::{Earlier, Judging, ModelChoice, Plan, PlanRequest, PlannedTrial, as_arm, directory_of};
+use crate::plan::{
+    Earlier, Judging, ModelChoice, Plan, PlanRequest, PlannedCase, PlannedTrial, as_arm, directory_of,
+};
 use crate::trial::Shared;
 
 /// Input for planning to grade again.
@@ -178,8 +180,7 @@ impl Planner<'_> {
     fn planned(&mut self, old: &TrialRecord, suite: &Suite, at: usize) -> PlannedTrial {
         let agent = self.today.settings.agent_type(&old.agent);
         let (case, checks) = self.compiled(old, suite, &suite.cases[at], agent);
-        PlannedTrial {
-            id: id_of(old),
+        let of = PlannedCase {
             file: suite.path.as_path().into(),
             directory: directory_of(suite).into(),
             position: at,
@@ -207,7 +208,8 @@ impl Planner<'_> {
             limits: Arc::new(limits(&old.limits, &case)),
             case,
             checks,
-        }
+        };
+        PlannedTrial { id: id_of(old), of: Arc::new(of) }
     }
 
     fn compiled(

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use audit::{Hack, Weakness, WeaknessKind};
 use model::{Diagnostic, Envelope, Event, Excerpt, Outcome, RemoteMode, Step, ToolCall, TrialRecord, Trials};
-use runner::{Listener, ModelChoice, PlannedTrial};
+use runner::{Listener, ModelChoice, PlannedCase, PlannedTrial};
 use serde_json::{Value, json};
 use session::{Overrides, Planned, Session, shown, unrecorded};
 
@@ -186,7 +186,8 @@ fn play(context: &Session, mut planned: Planned) -> Result<(Vec<Played>, Option<
         if let Some(first) = case.messages.first_mut() {
             first.text.insert_str(0, INSTRUCTION);
         }
-        *trial = Arc::new(PlannedTrial { case: Arc::new(case), ..(**trial).clone() });
+        let of = PlannedCase { case: Arc::new(case), ..PlannedCase::clone(trial) };
+        *trial = Arc::new(PlannedTrial { id: trial.id.clone(), of: Arc::new(of) });
     }
     let order: Vec<String> = planned.plan.trials.iter().map(|trial| trial.id.to_string()).collect();
     let info = context.info(&planned, None);

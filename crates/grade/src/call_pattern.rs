@@ -55,8 +55,6 @@ pub(crate) struct ExpectedValue {
     pub shown: String,
     /// Source position of the expectation.
     pub place: SourceLocation,
-    /// True if judging it runs the user's code.
-    pub runs_code: bool,
 }
 
 /// Difference between the nearest call and the pattern.
@@ -122,11 +120,6 @@ impl CallPattern {
     /// Returns the most specific part of the assertion: the first argument pattern, else the tool name.
     pub fn most_telling_place(&self) -> &SourceLocation {
         self.arguments.first().map_or(&self.place, ArgumentPattern::place)
-    }
-
-    /// Returns `true` if judging runs the user's code.
-    pub fn runs_code(&self) -> bool {
-        self.arguments.iter().any(|argument| matches!(&argument.wanted, ArgumentRule::Value(value) if value.runs_code))
     }
 
     /// Finds the call that comes nearest to a match, and how it differs. `candidates` are indices of calls that do not

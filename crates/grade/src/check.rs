@@ -74,11 +74,6 @@ impl Check {
         self.weight
     }
 
-    /// Returns `true` if judging runs the user's code, which may take long or never end.
-    pub fn runs_code(&self) -> bool {
-        self.matcher.runs_code()
-    }
-
     /// Returns `true` if the result `found` of the command `need` meets it.
     pub fn is_met_by(&self, need: &Need, found: &Probed) -> bool {
         self.matcher.is_met_by(need, found)

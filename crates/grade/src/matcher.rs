@@ -22,11 +22,6 @@ pub(crate) trait Matcher: Debug + Send + Sync {
         self.judge(evidence).unwrap_or_else(|verdict| *verdict)
     }
 
-    /// Returns `true` if judging runs the user's code.
-    fn runs_code(&self) -> bool {
-        false
-    }
-
     /// Returns the question for a model and the evaluation of its answers. Returns `None` if no model is needed.
     fn judged(&self) -> Option<&dyn Judged> {
         None

@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use expect::SourceLocation;
 use model::decode::{self, Fields, Problems};
@@ -118,15 +117,13 @@ impl<'a> Reading<'a> {
     /// Reads an expectation of the `$operator` engine.
     fn expectation(&mut self, node: &Node) -> Option<ExpectedValue> {
         let known = self.problems.len();
-        let (scripts, code) = self.context.scripts.cloned().unwrap_or_default().for_one();
-        let host: Arc<dyn expect::Host> = Arc::new(scripts);
+        let host: Arc<dyn expect::Host> = Arc::new(self.context.scripts.cloned().unwrap_or_default());
         let directory = self.context.directory.map(PathBuf::from).unwrap_or_default();
         let rules = expect::Rules { directory, ..expect::Rules::default() };
         let expectation = expect::Expectation::from_value(node, rules, &host, None, self.problems);
         let is_wrong = self.problems[known..].iter().any(Diagnostic::is_error);
-        let runs_code = code.load(Ordering::Relaxed);
         let shown = node.to_json().to_string();
-        (!is_wrong).then(|| ExpectedValue { expectation, shown, place: SourceLocation::from_node(node), runs_code })
+        (!is_wrong).then(|| ExpectedValue { expectation, shown, place: SourceLocation::from_node(node) })
     }
 
     /// Reports arguments that the tool does not take, because `no_tool_called` would always pass with them. A name

@@ -10,7 +10,7 @@ use mask::Mask;
 use model::{Event, HookKind, HookRecord, RunInfo, Summary, TrialRecord};
 use sandbox::{Breakage, Host, Registry, SandboxFactory};
 use tokio::sync::{mpsc, watch};
-use tokio::task::{AbortHandle, JoinError, JoinSet};
+use tokio::task::{JoinError, JoinSet};
 
 use crate::control::{Control, StopLevel};
 use crate::event_bus::{EventBus, EventSender, Listener};
@@ -21,11 +21,7 @@ use crate::plan::{Earlier, ModelChoice, Plan, SandboxSettings, TrialResult};
 use crate::regrade::{Archive, Regrade};
 use crate::sequential::Sequential;
 use crate::spending::Spending;
-use crate::trial::{self, Shared};
-use crate::worker::{self, Current, Worker};
-
-/// Maximum number of workers. They only compute, and there are as many grading threads.
-const MAX_WORKERS: usize = 4;
+use crate::trial::Shared;
 
 /// End of a run.
 #[derive(Debug, Clone)]
@@ -96,12 +92,10 @@ async fn dispatch(
         bus: Arc::new(
             EventBus::new(&info.id, listener, Arc::clone(&shared.mask)).after(earlier.last_seq, earlier.summary),
         ),
-        queue: Arc::new(JobQueue::new(jobs, sequential, Arc::clone(&shared))),
+        queue: JobQueue::new(jobs, sequential, Arc::clone(&shared)),
         stop_level: watch::channel(StopLevel::No).0,
         tasks: JoinSet::new(),
         running: HashMap::new(),
-        // Workers run only trials that never wait, and a post-grade command would make them wait.
-        workers: shared.hook.as_ref().is_none_or(|hook| hook.commands(HookKind::PostGrade).is_empty()),
         shared,
         stopped_by: None,
     };
@@ -216,38 +210,23 @@ fn mask_of(plan: &Plan, host: &Host) -> Mask {
 
 struct Dispatcher {
     bus: Arc<EventBus>,
-    queue: Arc<JobQueue>,
+    queue: JobQueue,
     shared: Arc<Shared>,
     stop_level: watch::Sender<StopLevel>,
-    /// Running tasks. The task of a worker returns no record.
-    tasks: JoinSet<Option<TrialRecord>>,
-    running: HashMap<tokio::task::Id, Running>,
-    /// False if workers must not be used or could not be started.
-    workers: bool,
+    tasks: JoinSet<TrialRecord>,
+    /// Jobs that have started but have no outcome yet.
+    running: HashMap<tokio::task::Id, (Job, EventSender)>,
     stopped_by: Option<String>,
-}
-
-/// A task that runs.
-enum Running {
-    /// A job that has started but has no outcome yet.
-    Job(Job, EventSender),
-    /// A worker, the trial it runs, and the task that waits for its end.
-    Worker(Arc<Current>, AbortHandle),
 }
 
 impl Dispatcher {
     /// Starts jobs while there is room.
     fn start_jobs(&mut self) {
         let jobs = self.shared.settings.jobs.max(1);
-        while self.stopped_by.is_none() && self.running.len() < jobs {
-            let workers = self.workers;
-            let Some(job) = self.queue.take(|job| !workers || !worker::suits(job)) else {
-                // The next job is for a worker, or the queue is empty.
-                if !self.start_worker() {
-                    return;
-                }
-                continue;
-            };
+        while self.stopped_by.is_none()
+            && self.running.len() < jobs
+            && let Some(job) = self.queue.take()
+        {
             let events = job.events(&self.bus, &self.shared);
             if let Some(record) = job.not_run(&self.shared) {
                 events.finish(record);
@@ -255,45 +234,18 @@ impl Dispatcher {
             }
             job.begin(&events);
             let run = job.clone().run(Arc::clone(&self.shared), events.clone(), self.stop_level.subscribe());
-            let task = self.tasks.spawn(async { Some(run.await) });
-            self.running.insert(task.id(), Running::Job(job, events));
+            let task = self.tasks.spawn(run);
+            self.running.insert(task.id(), (job, events));
         }
     }
 
-    /// Starts a worker if jobs are left and the maximum is not reached. Returns `true` if more jobs can be started.
-    fn start_worker(&mut self) -> bool {
-        let open = self.running.values().filter(|running| matches!(running, Running::Worker(..))).count();
-        if open >= MAX_WORKERS || self.queue.is_empty() {
-            return false;
-        }
-        let current = Arc::<Current>::default();
-        let worker = Worker {
-            queue: Arc::clone(&self.queue),
-            shared: Arc::clone(&self.shared),
-            bus: Arc::clone(&self.bus),
-            stop_level: self.stop_level.subscribe(),
-            current: Arc::clone(&current),
-        };
-        match worker.start(open) {
-            Ok(ended) => {
-                let task = self.tasks.spawn(async {
-                    let _ = ended.await;
-                    None
-                });
-                self.running.insert(task.id(), Running::Worker(current, task));
-            }
-            Err(_) => self.workers = false,
-        }
-        true
-    }
-
-    /// Emits the outcome of a job whose task has ended. A worker emits outcomes itself.
-    fn ended(&mut self, ended: Result<(tokio::task::Id, Option<TrialRecord>), JoinError>) {
+    /// Emits the outcome of a job whose task has ended.
+    fn ended(&mut self, ended: Result<(tokio::task::Id, TrialRecord), JoinError>) {
         let (task, record) = match ended {
-            Ok((task, record)) => (task, record),
+            Ok((task, record)) => (task, Some(record)),
             Err(error) => (error.id(), None),
         };
-        let Some(Running::Job(job, events)) = self.running.remove(&task) else { return };
+        let Some((job, events)) = self.running.remove(&task) else { return };
         let record = record.unwrap_or_else(|| job.panicked());
         let result = TrialResult::from(&record);
         events.finish(record);
@@ -324,25 +276,11 @@ impl Dispatcher {
         let next = if self.stopped_by.is_none() { StopLevel::Stop } else { StopLevel::Kill };
         self.stopped_by.get_or_insert(reason);
         self.stop_level.send_replace(next);
-        if next == StopLevel::Kill {
-            self.abandon_workers();
-        }
-    }
-
-    /// Stops waiting for workers: grading cannot be interrupted.
-    fn abandon_workers(&self) {
-        for running in self.running.values() {
-            let Running::Worker(current, task) = running else { continue };
-            if let Some((planned, events)) = current.trial() {
-                events.finish(trial::stopped(&planned));
-            }
-            task.abort();
-        }
     }
 
     /// Gives every job that was never started an outcome, so that a report covers the whole plan.
     fn cancel_the_rest(&mut self, reason: &str) {
-        while let Some(job) = self.queue.take(|_| true) {
+        while let Some(job) = self.queue.take() {
             job.events(&self.bus, &self.shared).finish(job.cancelled(reason));
         }
     }

@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 const LONGEST: Duration = Duration::from_secs(120);
 
 /// Stack size of a grading thread, in bytes: expectations nest, and so do the scripts in them.
-pub(crate) const STACK: usize = 16 << 20;
+const STACK: usize = 16 << 20;
 
 struct Job {
     checks: Arc<Vec<Check>>,
@@ -62,7 +62,7 @@ impl Grader {
         self.jobs.send(job).map_err(|_| Breakage::harness("no grading thread is left; this is a bug"))?;
         let findings = match tokio::time::timeout(self.longest, graded).await {
             Ok(Ok(Some(findings))) => findings,
-            Ok(_) => return Err(panicked()),
+            Ok(_) => return Err(Breakage::harness("grading panicked; this is a bug in trialrun")),
             Err(_) => {
                 self.add_thread().map_err(|error| Breakage::environment(format!("cannot start a thread: {error}")))?;
                 undecided(&checks, self.longest)
@@ -76,25 +76,11 @@ fn serve(queue: &Queue) {
     loop {
         let next = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(Job { checks, evidence, reply }) = next else { return };
-        let graded = judge(&checks, &evidence);
+        // One that panics grades nothing.
+        let graded = catch_unwind(AssertUnwindSafe(|| grade::grade(&checks, &evidence))).ok();
         drop((checks, evidence));
         let _ = reply.send(graded);
     }
-}
-
-/// Evaluates `checks`; returns `None` if one of them panics.
-fn judge(checks: &[Check], evidence: &Evidence) -> Option<Vec<Finding>> {
-    catch_unwind(AssertUnwindSafe(|| grade::grade(checks, evidence))).ok()
-}
-
-fn panicked() -> Breakage {
-    Breakage::harness("grading panicked; this is a bug in trialrun")
-}
-
-/// Grades `evidence` with `checks` on the current thread, which needs the stack of a grading thread. Not for checks
-/// that run the user's code: nothing would interrupt them.
-pub(crate) fn grade_here(checks: &[Check], evidence: &Evidence) -> Result<Vec<Finding>, Breakage> {
-    judge(checks, evidence).ok_or_else(panicked)
 }
 
 /// Returns an undecided finding for each of the `checks`, because their grading did not end.

@@ -1,6 +1,6 @@
 //! The dispatcher's jobs: planned trials to run, and recorded trials to grade again.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use model::{DecisionRecord, StopReason, TrialRecord};
 use tokio::sync::watch;
@@ -10,7 +10,7 @@ use crate::event_bus::{EventBus, EventSender};
 use crate::plan::{PlannedTrial, TrialResult};
 use crate::regrade::{self, Archive, RecordedTrial};
 use crate::sequential::Sequential;
-use crate::trial::{self, Grading, Shared};
+use crate::trial::{self, Shared};
 
 /// Work that leads to the outcome of one trial.
 #[derive(Clone)]
@@ -55,7 +55,7 @@ impl Job {
         stop_level: watch::Receiver<StopLevel>,
     ) -> TrialRecord {
         match self {
-            Self::Trial(planned) => trial::run(planned, shared, events, stop_level, Grading::Elsewhere).await,
+            Self::Trial(planned) => trial::run(planned, shared, events, stop_level).await,
             Self::Regrade(recorded, archive) => {
                 Box::pin(regrade::grade_again(&recorded, archive, &shared, &events, stop_level)).await
             }
@@ -83,63 +83,40 @@ impl Job {
 /// until their questions are answered. A job leaves the queue when it starts, which frees the memory of a large plan
 /// during the run.
 pub(crate) struct JobQueue {
-    jobs: Mutex<Jobs>,
-    shared: Arc<Shared>,
-}
-
-struct Jobs {
     fixed: std::vec::IntoIter<Job>,
     sequential: Sequential,
+    shared: Arc<Shared>,
 }
 
 impl JobQueue {
     pub(crate) fn new(fixed: Vec<Job>, sequential: Sequential, shared: Arc<Shared>) -> Self {
-        Self { jobs: Mutex::new(Jobs { fixed: fixed.into_iter(), sequential }), shared }
+        Self { fixed: fixed.into_iter(), sequential, shared }
     }
 
-    /// Takes the next job, if there is one and it is `wanted`.
-    pub(crate) fn take(&self, wanted: impl FnOnce(&Job) -> bool) -> Option<Job> {
-        let mut jobs = self.jobs();
-        if let Some(job) = jobs.fixed.as_slice().first() {
-            return if wanted(job) { jobs.fixed.next() } else { None };
+    /// Takes the next job. Once the budget is used up, those that depend on open questions no longer start.
+    pub(crate) fn take(&mut self) -> Option<Job> {
+        match self.fixed.next() {
+            None if self.shared.spending.ceased().is_none() => self.sequential.take().map(Job::Trial),
+            fixed => fixed,
         }
-        let next = self.peek(&mut jobs)?;
-        if wanted(&next) { jobs.sequential.take().map(Job::Trial) } else { None }
-    }
-
-    /// Returns `true` if no job can start.
-    pub(crate) fn is_empty(&self) -> bool {
-        let mut jobs = self.jobs();
-        jobs.fixed.as_slice().is_empty() && self.peek(&mut jobs).is_none()
-    }
-
-    /// Returns the next job that depends on open questions. Once the budget is used up, there is none.
-    fn peek(&self, jobs: &mut Jobs) -> Option<Job> {
-        let next = jobs.sequential.peek().filter(|_| self.shared.spending.ceased().is_none())?;
-        Some(Job::Trial(Arc::clone(next)))
     }
 
     /// Adds the result of a trial. Returns the questions that this result answered.
-    pub(crate) fn finished(&self, result: &TrialResult) -> Vec<DecisionRecord> {
-        self.jobs().sequential.finished(result)
+    pub(crate) fn finished(&mut self, result: &TrialResult) -> Vec<DecisionRecord> {
+        self.sequential.finished(result)
     }
 
     /// Returns the questions that the earlier part of a resumed run answered.
-    pub(crate) fn answered(&self) -> Vec<DecisionRecord> {
-        self.jobs().sequential.answered()
+    pub(crate) fn answered(&mut self) -> Vec<DecisionRecord> {
+        self.sequential.answered()
     }
 
     /// Closes the questions that are still open, because the budget is used up or the run was stopped. Their trials no
     /// longer start.
-    pub(crate) fn close(&self) -> Vec<DecisionRecord> {
-        let mut jobs = self.jobs();
+    pub(crate) fn close(&mut self) -> Vec<DecisionRecord> {
         match self.shared.spending.ceased() {
-            Some(reason) => jobs.sequential.close_all(StopReason::Budget, Some(reason)),
-            None => jobs.sequential.close_all(StopReason::Stopped, None),
+            Some(reason) => self.sequential.close_all(StopReason::Budget, Some(reason)),
+            None => self.sequential.close_all(StopReason::Stopped, None),
         }
-    }
-
-    fn jobs(&self) -> MutexGuard<'_, Jobs> {
-        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

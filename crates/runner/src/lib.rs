@@ -46,7 +46,6 @@ mod sequential;
 mod spending;
 mod trial;
 mod user;
-mod worker;
 
 pub use control::Control;
 pub use dispatcher::{RunEnd, regrade, run};

@@ -114,7 +114,6 @@ struct Expect {
     data: Data,
     /// Scoring, if the expectation passes by its own score.
     scoring: Option<Scoring>,
-    runs_code: bool,
     parses_json: bool,
 }
 
@@ -178,10 +177,9 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
         "output" => (Target::Output, Expectation::from_value(&resolved, rules, &host, diff, reading.problems)),
         _ => (Target::Schema, Expectation::from_schema(&resolved, rules, &host, reading.problems)),
     };
-    let runs_code = code.load(Ordering::Relaxed);
     // Only code reads the data.
-    let data = if runs_code { data(vars, input, fixture) } else { Data::default() };
-    Some(Arc::new(Expect { about, expectation, data, scoring, runs_code, parses_json }))
+    let data = if code.load(Ordering::Relaxed) { data(vars, input, fixture) } else { Data::default() };
+    Some(Arc::new(Expect { about, expectation, data, scoring, parses_json }))
 }
 
 /// Returns `true` if `spec` is an expectation that every value meets.
@@ -350,10 +348,6 @@ fn is_on(node: Option<&Node>, expectation: &Node, problems: &mut Problems) -> bo
 }
 
 impl Matcher for Expect {
-    fn runs_code(&self) -> bool {
-        self.runs_code
-    }
-
     fn judge(&self, evidence: &Evidence) -> Judgement {
         let mut actual = match &self.about {
             Target::All(wanted) => Some(given::all(evidence, wanted)),

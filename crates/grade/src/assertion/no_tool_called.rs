@@ -36,10 +36,6 @@ struct NoToolCalled {
 }
 
 impl Matcher for NoToolCalled {
-    fn runs_code(&self) -> bool {
-        self.unwanted.runs_code()
-    }
-
     fn judge(&self, evidence: &Evidence) -> Judgement {
         let trace = &evidence.trace;
         let regex_budget = RegexBudget::new();

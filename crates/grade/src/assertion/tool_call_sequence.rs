@@ -116,10 +116,6 @@ impl ToolCallSequence {
 }
 
 impl Matcher for ToolCallSequence {
-    fn runs_code(&self) -> bool {
-        self.steps.iter().any(|step| step.wanted.runs_code())
-    }
-
     fn judge(&self, evidence: &Evidence) -> Judgement {
         let trace = &evidence.trace;
         let regex_budget = RegexBudget::new();

@@ -59,10 +59,6 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
 }
 
 impl Matcher for ToolCalled {
-    fn runs_code(&self) -> bool {
-        self.wanted.runs_code()
-    }
-
     fn judge(&self, evidence: &Evidence) -> Judgement {
         let trace = &evidence.trace;
         let regex_budget = RegexBudget::new();

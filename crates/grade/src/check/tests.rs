@@ -185,18 +185,6 @@ fn an_argument_that_resembles_a_known_one_is_an_error() {
 }
 
 #[test]
-fn a_check_reports_whether_it_runs_user_code() {
-    let runs_code = |output: Value| {
-        let (checks, problems) =
-            compile(&case(&[json!({"id": "a", "type": "expect", "output": output})]), &Context::default());
-        assert_eq!(problems, []);
-        checks[0].runs_code()
-    };
-    assert!(runs_code(json!({"$expr": "actual > 1"})) && runs_code(json!({"a": [{"$expr": "actual"}]})));
-    assert!(!runs_code(json!("/a+/")) && !runs_code(json!({"$contains": {"a": 1}})));
-}
-
-#[test]
 fn a_case_that_asserts_nothing_is_undecided() {
     let outcome_of = |case: &Case| {
         let (checks, problems) = compile(case, &Context::default());

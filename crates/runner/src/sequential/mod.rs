@@ -109,17 +109,11 @@ impl Sequential {
         index
     }
 
-    /// Returns the trial that starts next, without taking it, or `None` if no question needs another trial.
-    pub(crate) fn peek(&mut self) -> Option<&Arc<PlannedTrial>> {
+    /// Takes the trial that starts next, or `None` if no question needs another trial.
+    pub(crate) fn take(&mut self) -> Option<Arc<PlannedTrial>> {
         if self.next.is_empty() {
             self.choose();
         }
-        self.next.front().map(|(_, trial)| trial)
-    }
-
-    /// Takes the trial that [`Sequential::peek`] returns.
-    pub(crate) fn take(&mut self) -> Option<Arc<PlannedTrial>> {
-        self.peek()?;
         let (group, trial) = self.next.pop_front()?;
         self.groups[group].started += 1;
         Some(trial)

@@ -10,8 +10,7 @@ use model::{AuxiliaryUsage, Collected, Ending, Event, Evidence, Finding, SideEff
 
 use super::act::ActResult;
 use super::code::ScenarioEnd;
-use super::{Attempt, Grading, Interruption, StopLevel};
-use crate::grader;
+use super::{Attempt, Interruption, StopLevel};
 
 /// Reason that is reported for assertions outside the sample.
 const NOT_SAMPLED: &str = "not judged: the trial is not in the sample";
@@ -101,11 +100,8 @@ impl Attempt<'_> {
         checks: &Arc<Vec<Check>>,
         evidence: Evidence,
     ) -> Result<(Vec<Finding>, Evidence, Option<AuxiliaryUsage>), Interruption> {
-        let (mut findings, evidence) = match (&evidence.ending, self.grading) {
-            (Ending::Cancelled, _) => (Vec::new(), evidence),
-            (_, Grading::Here) if !checks.iter().any(Check::runs_code) => {
-                (grader::grade_here(checks, &evidence)?, evidence)
-            }
+        let (mut findings, evidence) = match evidence.ending {
+            Ending::Cancelled => (Vec::new(), evidence),
             _ => {
                 self.events.emit(Event::Waiting { on: "grading".into() });
                 self.shared.grader.grade(Arc::clone(checks), evidence).await?

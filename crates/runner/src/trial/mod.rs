@@ -109,16 +109,6 @@ impl Shared {
     }
 }
 
-/// Thread on which evidence is graded, because grading may take long.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Grading {
-    /// The current thread, which runs only agents that never wait. Checks that run the user's code are still graded on
-    /// a grading thread.
-    Here,
-    /// A grading thread.
-    Elsewhere,
-}
-
 /// Returns the record of a trial that is not run because it is skipped, its case is broken, or the run's budget is
 /// used up. `None` if it must be run.
 pub(crate) fn not_run(planned: &PlannedTrial, shared: &Shared) -> Option<TrialRecord> {
@@ -159,7 +149,6 @@ pub(crate) async fn run(
     shared: Arc<Shared>,
     mut events: EventSender,
     stop_level: watch::Receiver<StopLevel>,
-    grading: Grading,
 ) -> TrialRecord {
     let started_at = Timestamp::now();
     let started = Instant::now();
@@ -169,7 +158,7 @@ pub(crate) async fn run(
     let mut phases = Phases::default();
     let mut limits = Arc::clone(&planned.limits);
     loop {
-        let mut attempt = Attempt::new(&planned, &shared, &events, stop_level.clone(), grading);
+        let mut attempt = Attempt::new(&planned, &shared, &events, stop_level.clone());
         (attempt.before, attempt.limits) = (&attempts, Arc::clone(&limits));
         let span = info_span!("trial", id = %planned.id, attempt = events.attempt());
         let ended = attempt.run().instrument(span).await;
@@ -253,7 +242,6 @@ struct Attempt<'a> {
     shared: &'a Arc<Shared>,
     events: &'a EventSender,
     stop_level: watch::Receiver<StopLevel>,
-    grading: Grading,
     began: Instant,
     /// The attempts before this one.
     before: &'a [AttemptRecord],
@@ -282,14 +270,12 @@ impl<'a> Attempt<'a> {
         shared: &'a Arc<Shared>,
         events: &'a EventSender,
         stop_level: watch::Receiver<StopLevel>,
-        grading: Grading,
     ) -> Self {
         Self {
             planned,
             shared,
             events,
             stop_level,
-            grading,
             began: Instant::now(),
             before: &[],
             limits: Arc::clone(&planned.limits),
@@ -591,19 +577,4 @@ async fn poll_once<W: Future>(mut work: Pin<&mut W>) -> Poll<W::Output> {
 struct Closed {
     kept: Option<String>,
     error: Option<String>,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_future_of_a_trial_stays_small() {
-        fn size<F>(
-            _: impl Fn(Arc<PlannedTrial>, Arc<Shared>, EventSender, watch::Receiver<StopLevel>, Grading) -> F,
-        ) -> usize {
-            size_of::<F>()
-        }
-        assert!(size(run) < 16 * 1024, "{} bytes", size(run));
-    }
 }

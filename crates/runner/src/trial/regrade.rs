@@ -10,7 +10,7 @@ use tokio::sync::watch;
 
 use super::grade::End;
 use super::record::record_of;
-use super::{Attempt, Grading, Interruption, Shared, StopLevel, broken, stopped};
+use super::{Attempt, Interruption, Shared, StopLevel, broken, stopped};
 use crate::event_bus::EventSender;
 use crate::plan::PlannedTrial;
 
@@ -63,7 +63,7 @@ pub(crate) async fn regrade(
     let evidence = recorded.into_evidence(old);
     let unused_responses = unused(planned, &evidence.trace);
     let evidence = Evidence { unused_responses, limits: Arc::clone(&planned.limits), ..evidence };
-    let attempt = Attempt::new(planned, shared, events, stop_level, Grading::Elsewhere);
+    let attempt = Attempt::new(planned, shared, events, stop_level);
     let assessed = attempt.unless(StopLevel::Kill, attempt.assess(&planned.checks, evidence)).await;
     let mut new = match assessed.and_then(|assessed| assessed) {
         Ok((mut findings, evidence, judge)) => {

@@ -10,19 +10,15 @@ use crate::statistics::{
     ArmStatistics, Bounds, Counted, Delta, DiscreteTest, Observation, SIGNIFICANCE, Trigger, Triggering, holm_of_tests,
     normalised_gain,
 };
-use crate::{TrialRecord, WITH_SKILL, WITHOUT_SKILL};
+use crate::{Arm, TrialRecord, WITH_SKILL, WITHOUT_SKILL};
 
-/// Figures of one finished trial, kept small so that thousands fit in memory during a run.
+/// Figures of one finished trial, kept small so that a million fit in memory during a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrialFigures {
     /// Printed form of the arm.
     pub arm: Arc<str>,
-    /// Name of the agent.
-    pub agent: String,
-    /// Name of the model.
-    pub model: Option<String>,
-    /// Variant of the arm.
-    pub variant: Option<String>,
+    /// The arm itself.
+    pub of: Arc<Arm>,
     /// Number of the repetition, from 1.
     pub repetition: u64,
     /// Outcome and usage. The suite's name and the case's id identify the case.
@@ -39,11 +35,10 @@ type Seen<'a> = Observation<(&'a str, &'a str)>;
 impl TrialFigures {
     /// Extracts the figures of a record.
     pub fn from_record(trial: &TrialRecord) -> Self {
+        let of = Arm { agent: trial.agent.clone(), model: trial.model.clone(), variant: trial.variant.clone() };
         Self {
             arm: trial.arm.clone(),
-            agent: trial.agent.clone(),
-            model: trial.model.clone(),
-            variant: trial.variant.clone(),
+            of: Arc::new(of),
             repetition: trial.repetition,
             is_sequential: trial.auto_trials.is_some(),
             observation: Observation::from_record(trial).of_case((trial.suite.clone(), trial.case.clone())),
@@ -88,10 +83,10 @@ impl ArmSummary {
         let triggers: Vec<Trigger> = trials.iter().filter_map(|trial| trial.trigger).collect();
         Self {
             arm: arm.to_owned(),
-            agent: first.map_or_else(String::new, |trial| trial.agent.clone()),
-            model: first.and_then(|trial| trial.model.clone()),
-            variant: first.and_then(|trial| trial.variant.clone()),
-            statistics: ArmStatistics::of(&observed(trials)),
+            agent: first.map_or_else(String::new, |trial| trial.of.agent.clone()),
+            model: first.and_then(|trial| trial.of.model.clone()),
+            variant: first.and_then(|trial| trial.of.variant.clone()),
+            statistics: ArmStatistics::of(trials.iter().map(|trial| &trial.observation)),
             trigger: (!triggers.is_empty()).then(|| Triggering::from_triggers(triggers)),
         }
     }
@@ -207,13 +202,13 @@ pub struct CaseFigures {
 impl ArmDelta {
     /// Compares every agent and model that ran both with and without the skill, in order of first appearance.
     pub fn of<'a>(trials: impl IntoIterator<Item = &'a TrialFigures>) -> Vec<Self> {
-        let pairs = groups(trials, |trial| (trial.agent.as_str(), trial.model.as_deref()));
+        let pairs = groups(trials, |trial| (trial.of.agent.as_str(), trial.of.model.as_deref()));
         pairs.into_iter().filter_map(|((agent, model), trials)| Self::from_pair(agent, model, &trials)).collect()
     }
 
     fn from_pair(agent: &str, model: Option<&str>, trials: &[&TrialFigures]) -> Option<Self> {
         let variant = |name: &str| -> Vec<&TrialFigures> {
-            trials.iter().copied().filter(|trial| trial.variant.as_deref() == Some(name)).collect()
+            trials.iter().copied().filter(|trial| trial.of.variant.as_deref() == Some(name)).collect()
         };
         let (with, without) = (variant(WITH_SKILL), variant(WITHOUT_SKILL));
         Some(Self {
@@ -374,9 +369,7 @@ mod tests {
         let with_skill = variant == WITH_SKILL;
         TrialFigures {
             arm: format!("{agent}+{variant}").into(),
-            agent: agent.into(),
-            model: None,
-            variant: Some(variant.into()),
+            of: Arc::new(Arm { agent: agent.into(), model: None, variant: Some(variant.into()) }),
             observation: Observation {
                 pass_rate: Some(if outcome == Passed { 1.0 } else { 0.5 }),
                 tokens: Some(if with_skill { 100.0 } else { 150.0 }),
@@ -424,7 +417,7 @@ mod tests {
         let checks_met = |trials: Vec<TrialFigures>| {
             trials.into_iter().map(|mut trial| {
                 trial.observation.pass_rate =
-                    Some(if trial.variant.as_deref() == Some(WITH_SKILL) { 0.5 } else { 0.0 });
+                    Some(if trial.of.variant.as_deref() == Some(WITH_SKILL) { 0.5 } else { 0.0 });
                 trial
             })
         };

@@ -49,7 +49,7 @@ impl Arms {
         };
         let is_different = |trial: &&TrialFigures| {
             let shared = trial.observation.shared.map(|(first, _)| first);
-            trial.variant.is_some() && shared.is_some_and(|first| first != trial.observation.first)
+            trial.of.variant.is_some() && shared.is_some_and(|first| first != trial.observation.first)
         };
         let different_in_both_arms = trials.into_iter().filter(is_different).count();
         if is_sequential {
@@ -92,8 +92,8 @@ impl Arms {
 /// Says whether the skill helps an agent, as `compare --by variant` does.
 fn headline<'a>(delta: &ArmDelta, trials: impl IntoIterator<Item = &'a TrialFigures>, arms: &[ArmSummary]) -> String {
     let mut cases: BTreeMap<String, ([CaseSide; 2], bool)> = BTreeMap::new();
-    for trial in trials.into_iter().filter(|trial| trial.agent == delta.agent && trial.model == delta.model) {
-        let side = match trial.variant.as_deref() {
+    for trial in trials.into_iter().filter(|trial| trial.of.agent == delta.agent && trial.of.model == delta.model) {
+        let side = match trial.of.variant.as_deref() {
             Some(WITHOUT_SKILL) => 0,
             Some(WITH_SKILL) => 1,
             _ => continue,

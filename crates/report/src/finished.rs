@@ -13,6 +13,7 @@ use model::{
     TrialRecord,
 };
 
+use crate::places::Places;
 use crate::terminal::{Style, counts, fault_name, result};
 use crate::{Reporter, ReporterOptions, decisions, format, plain};
 
@@ -373,7 +374,7 @@ struct BufferedReporter {
     failures_only: bool,
     run: Option<FinishedRun>,
     /// Position of each trial in the plan.
-    places: HashMap<Arc<str>, usize>,
+    places: Places,
     trials: Vec<(usize, FinishedTrial)>,
     decisions: Vec<DecisionRecord>,
 }
@@ -386,7 +387,7 @@ pub(crate) fn open(options: ReporterOptions, format: Format) -> Box<dyn Reporter
         folder: options.folder,
         failures_only: options.failures_only,
         run: None,
-        places: HashMap::new(),
+        places: Places::default(),
         trials: Vec::new(),
         decisions: Vec::new(),
     })
@@ -395,7 +396,7 @@ pub(crate) fn open(options: ReporterOptions, format: Format) -> Box<dyn Reporter
 impl Reporter for BufferedReporter {
     fn event(&mut self, envelope: &Envelope) -> io::Result<()> {
         if let Event::RunStarted(info) = &envelope.event {
-            self.places = info.trials.iter().enumerate().map(|(place, id)| (id.into(), place)).collect();
+            self.places = Places::new(&info.trials);
             self.run = Some(FinishedRun {
                 info: info.clone(),
                 ended_at: envelope.at,
@@ -417,7 +418,7 @@ impl Reporter for BufferedReporter {
                     run.counted.entry(name(&record.suite)).or_default().add(record.first_outcome());
                 }
                 if !self.failures_only || record.outcome != Outcome::Passed {
-                    let place = self.places.get(&record.id).copied().unwrap_or(usize::MAX);
+                    let place = self.places.of(&record.id);
                     self.trials.push((place, FinishedTrial::from_record(record, &self.folder)));
                 }
             }

@@ -43,6 +43,7 @@ mod junit;
 mod markdown;
 mod names;
 mod otlp;
+mod places;
 mod plain;
 mod reporter;
 mod runs;

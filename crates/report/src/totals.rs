@@ -4,13 +4,14 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use model::{
-    AgentInfo, AuxiliaryUsage, DecisionRecord, Gate, GateResult, Outcome, RunInfo, Status, Summary, TrialFigures,
+    AgentInfo, Arm, AuxiliaryUsage, DecisionRecord, Gate, GateResult, Outcome, RunInfo, Status, Summary, TrialFigures,
     TrialRecord,
 };
 
 use crate::arms::Arms;
 use crate::cassettes::CassetteTotals;
 use crate::format::{counted, number, percent};
+use crate::places::Places;
 use crate::{counts, decisions, plain};
 
 /// Maximum length of a reason in the verdict, in columns.
@@ -20,8 +21,7 @@ const REASON: usize = 160;
 #[derive(Default)]
 pub(crate) struct RunTotals {
     agents: Vec<AgentInfo>,
-    /// Position of each trial in the plan.
-    places: HashMap<Arc<str>, usize>,
+    places: Places,
     planned: usize,
     /// Number of planned baseline trials.
     planned_baseline: usize,
@@ -32,6 +32,8 @@ pub(crate) struct RunTotals {
     /// Usage of judges and simulated users, kept by position for the same reason.
     auxiliary_usages: Vec<(usize, [Option<AuxiliaryUsage>; 2])>,
     figures: Vec<(usize, TrialFigures)>,
+    /// Arms that the figures share, by their printed form.
+    arms: HashMap<Arc<str>, Arc<Arm>>,
     cassettes: CassetteTotals,
     /// Decisions in the order in which they were made.
     decisions: Vec<DecisionRecord>,
@@ -88,7 +90,7 @@ impl RunTotals {
     pub(crate) fn new(info: &RunInfo, compares: bool) -> Self {
         Self {
             agents: info.agents.clone(),
-            places: info.trials.iter().enumerate().map(|(place, id)| (id.into(), place)).collect(),
+            places: Places::new(&info.trials),
             planned: info.trials.len(),
             planned_baseline: info.trials.iter().filter(|id| id.is_baseline()).count(),
             compares,
@@ -126,7 +128,9 @@ impl RunTotals {
             self.auxiliary_usages.push((place, [record.judge, record.user]));
         }
         if record.quarantine.is_none() && (self.compares || record.variant.is_some()) {
-            self.figures.push((place, TrialFigures::from_record(record)));
+            let mut figures = TrialFigures::from_record(record);
+            figures.of = Arc::clone(self.arms.entry(Arc::clone(&figures.arm)).or_insert(figures.of));
+            self.figures.push((place, figures));
         }
         place
     }
@@ -152,11 +156,8 @@ impl RunTotals {
     /// Returns the decisions in plan order.
     pub(crate) fn decisions(&self) -> Vec<DecisionRecord> {
         let first = |decision: &DecisionRecord| {
-            let trial = |repetition: u64| {
-                let case = format!("{}::{}", decision.suite.as_deref()?, decision.case.as_deref()?);
-                self.places.get(format!("{case}@{}#{repetition}", decision.arm).as_str()).copied()
-            };
-            trial(1).unwrap_or(usize::MAX)
+            let (Some(suite), Some(case)) = (&decision.suite, &decision.case) else { return usize::MAX };
+            self.place(&format!("{suite}::{case}@{}#1", decision.arm))
         };
         let mut decisions = self.decisions.clone();
         decisions.sort_by_cached_key(first);
@@ -165,7 +166,7 @@ impl RunTotals {
 
     /// Returns the position of a trial in the plan.
     pub(crate) fn place(&self, trial: &str) -> usize {
-        self.places.get(trial).copied().unwrap_or(usize::MAX)
+        self.places.of(trial)
     }
 
     /// Returns the totals of the trials.

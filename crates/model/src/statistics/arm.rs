@@ -69,19 +69,21 @@ impl ArmStatistics {
     }
 
     /// Computes the statistics of an arm's trials, which may be in any order.
-    pub fn of<K: Ord>(trials: &[Observation<K>]) -> Self {
+    pub fn of<'t, K: Ord + 't>(trials: impl IntoIterator<Item = &'t Observation<K>>) -> Self {
+        let trials: Vec<&Observation<K>> = trials.into_iter().collect();
         let values = |of: fn(&Observation<K>) -> Option<f64>| -> Vec<f64> {
             let graded = trials.iter().filter(|trial| trial.is_graded());
-            graded.filter_map(of).filter(|value| value.is_finite()).collect()
+            graded.filter_map(|trial| of(trial)).filter(|value| value.is_finite()).collect()
         };
-        let cases = by_case(trials);
+        let cases = by_case(trials.iter().copied());
         let by_case: Vec<Counted> = cases.values().map(|trials| counted(trials)).collect();
         let mut all = Counted::default();
         by_case.iter().for_each(|case| all += *case);
         let (pass_at_k, pass_hat_k) = curves(&by_case);
         let counted_trials: Vec<&Observation<K>> = cases.into_values().flatten().collect();
-        let is_open = |trial: &&Observation<K>| trial.outcome == Outcome::Undecided && trial.decided_pass == Some(true);
-        let is_flaky = |trial: &&Observation<K>| trial.outcome == Outcome::Passed && trial.first != Outcome::Passed;
+        let is_open =
+            |trial: &&&Observation<K>| trial.outcome == Outcome::Undecided && trial.decided_pass == Some(true);
+        let is_flaky = |trial: &&&Observation<K>| trial.outcome == Outcome::Passed && trial.first != Outcome::Passed;
         let (tokens, cost_usd) = (values(|trial| trial.tokens), values(|trial| trial.cost_usd));
         Self {
             trials: all.trials() as usize,

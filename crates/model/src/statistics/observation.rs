@@ -128,9 +128,11 @@ impl<K> Observation<K> {
 }
 
 /// Returns the trials of each case that rates count.
-pub(super) fn by_case<K: Ord>(trials: &[Observation<K>]) -> BTreeMap<&K, Vec<&Observation<K>>> {
+pub(super) fn by_case<'t, K: Ord + 't>(
+    trials: impl IntoIterator<Item = &'t Observation<K>>,
+) -> BTreeMap<&'t K, Vec<&'t Observation<K>>> {
     let mut cases: BTreeMap<&K, Vec<&Observation<K>>> = BTreeMap::new();
-    for trial in trials.iter().filter(|trial| trial.is_counted()) {
+    for trial in trials.into_iter().filter(|trial| trial.is_counted()) {
         cases.entry(&trial.case).or_default().push(trial);
     }
     cases

@@ -46,7 +46,7 @@ pub(super) fn shared(trials: &[TrialRow], figures: &[TrialFigures]) -> (Vec<Tria
 pub(super) fn unused(figures: &[TrialFigures], agent: &str) -> Option<u64> {
     let with_skill = figures
         .iter()
-        .filter(|trial| trial.variant.as_deref() == Some(WITH_SKILL) && without_variant(&trial.arm) == agent);
+        .filter(|trial| trial.of.variant.as_deref() == Some(WITH_SKILL) && without_variant(&trial.arm) == agent);
     let triggers: Vec<Trigger> = with_skill.filter_map(|trial| trial.trigger).collect();
     Triggering::from_triggers(triggers).unused()
 }

@@ -3,6 +3,8 @@
 
 use std::fmt::{self, Display};
 
+use crate::InvalidText;
+
 /// Canaries that a case or a project asks for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Canaries {
@@ -28,9 +30,11 @@ impl CanaryPlace {
     ///
     /// # Errors
     /// Returns the reason why it is not valid.
-    pub fn parse(written: &str) -> Result<Self, String> {
-        let wrong =
-            |why: &str| format!("`{written}` {why}; write `$NAME`, `~/PATH` or a path in the working directory");
+    pub fn parse(written: &str) -> Result<Self, InvalidText> {
+        let wrong = |why: &str| {
+            let forms = "`$NAME`, `~/PATH` or a path in the working directory";
+            InvalidText::new(written, format!("`{written}` {why}; write {forms}"))
+        };
         if let Some(name) = written.strip_prefix('$') {
             let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
             let is_valid =

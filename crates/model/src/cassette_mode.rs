@@ -30,9 +30,9 @@ impl CassetteMode {
 }
 
 impl FromStr for CassetteMode {
-    type Err = String;
+    type Err = crate::InvalidText;
 
-    fn from_str(written: &str) -> Result<Self, String> {
+    fn from_str(written: &str) -> Result<Self, Self::Err> {
         named_mode::parse(written, &Self::ALL, "a cassette mode")
     }
 }
@@ -44,7 +44,7 @@ mod tests {
     #[test]
     fn an_unknown_mode_is_an_error_with_a_suggestion() {
         assert_eq!("replay".parse(), Ok(CassetteMode::Replay));
-        assert!("replays".parse::<CassetteMode>().unwrap_err().contains("did you mean `replay`?"));
+        assert!("replays".parse::<CassetteMode>().unwrap_err().to_string().contains("did you mean `replay`?"));
         assert!(CassetteMode::ALL.iter().all(|(name, mode)| mode.name() == *name));
     }
 }

@@ -30,9 +30,9 @@ impl JudgeCache {
 }
 
 impl FromStr for JudgeCache {
-    type Err = String;
+    type Err = crate::InvalidText;
 
-    fn from_str(written: &str) -> Result<Self, String> {
+    fn from_str(written: &str) -> Result<Self, Self::Err> {
         named_mode::parse(written, &Self::ALL, "a judge cache mode")
     }
 }
@@ -44,7 +44,7 @@ mod tests {
     #[test]
     fn a_misspelt_mode_is_reported_with_a_suggestion() {
         assert_eq!("refresh".parse(), Ok(JudgeCache::Refresh));
-        assert!(JudgeCache::from_str("refrsh").unwrap_err().contains("did you mean `refresh`"));
+        assert!(JudgeCache::from_str("refrsh").unwrap_err().to_string().contains("did you mean `refresh`"));
         assert!(JudgeCache::ALL.iter().all(|(name, mode)| mode.name() == *name));
     }
 }

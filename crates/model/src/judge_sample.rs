@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::InvalidText;
+
 /// Number of trials, chosen at random, whose judged assertions are decided.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum JudgeSample {
@@ -24,10 +26,10 @@ impl JudgeSample {
 }
 
 impl FromStr for JudgeSample {
-    type Err = String;
+    type Err = InvalidText;
 
     /// Parses a number of trials (`20`) or a share (`20%` or `0.2`).
-    fn from_str(written: &str) -> Result<Self, String> {
+    fn from_str(written: &str) -> Result<Self, InvalidText> {
         let share = match written.strip_suffix('%') {
             Some(percent) => percent.trim().parse::<f64>().ok().map(|percent| percent / 100.0),
             None if written.contains('.') => written.parse::<f64>().ok(),
@@ -37,7 +39,8 @@ impl FromStr for JudgeSample {
             Some(share) => Some(Self::Share(share)).filter(|_| share > 0.0 && share <= 1.0),
             None => written.parse().ok().filter(|count| *count > 0).map(Self::Count),
         };
-        read.ok_or_else(|| "a number of trials such as `20`, or a share such as `20%` or `0.2`".to_owned())
+        let expected = "a number of trials such as `20`, or a share such as `20%` or `0.2`";
+        read.ok_or_else(|| InvalidText::new(written, expected))
     }
 }
 

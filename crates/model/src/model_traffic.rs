@@ -31,9 +31,9 @@ impl GatewayMode {
 }
 
 impl FromStr for GatewayMode {
-    type Err = String;
+    type Err = crate::InvalidText;
 
-    fn from_str(written: &str) -> Result<Self, String> {
+    fn from_str(written: &str) -> Result<Self, Self::Err> {
         named_mode::parse(written, &Self::ALL, "a gateway mode")
     }
 }
@@ -140,6 +140,6 @@ mod tests {
     #[test]
     fn an_unknown_mode_is_an_error_with_a_suggestion() {
         assert_eq!("observe".parse(), Ok(GatewayMode::Observe));
-        assert!("observed".parse::<GatewayMode>().unwrap_err().contains("did you mean `observe`?"));
+        assert!("observed".parse::<GatewayMode>().unwrap_err().to_string().contains("did you mean `observe`?"));
     }
 }

@@ -1,9 +1,9 @@
 //! Parses and prints modes that users write by name.
 
-use crate::nearest;
+use crate::{InvalidText, nearest};
 
 /// Returns the mode called `written`, or an error that lists the valid names. `what` names the kind of mode.
-pub(crate) fn parse<T: Copy>(written: &str, modes: &[(&'static str, T)], what: &str) -> Result<T, String> {
+pub(crate) fn parse<T: Copy>(written: &str, modes: &[(&'static str, T)], what: &str) -> Result<T, InvalidText> {
     if let Some((_, mode)) = modes.iter().find(|(name, _)| *name == written) {
         return Ok(*mode);
     }
@@ -11,7 +11,8 @@ pub(crate) fn parse<T: Copy>(written: &str, modes: &[(&'static str, T)], what: &
     let near = nearest(written, names()).map(|name| format!(" (did you mean `{name}`?)")).unwrap_or_default();
     let mut known: Vec<String> = names().map(|name| format!("`{name}`")).collect();
     let last = known.pop().unwrap_or_default();
-    Err(format!("`{written}` is not {what}{near}; write {} or {last}", known.join(", ")))
+    let reason = format!("`{written}` is not {what}{near}; write {} or {last}", known.join(", "));
+    Err(InvalidText::new(written, reason))
 }
 
 /// Returns the name of a mode.
@@ -29,6 +30,6 @@ mod tests {
         assert_eq!((parse("replay", &modes, "a mode"), name_of(&1, &modes)), (Ok(2), "record"));
         let error = parse("replays", &modes, "a cassette mode").unwrap_err();
         let expected = "`replays` is not a cassette mode (did you mean `replay`?); write `off`, `record` or `replay`";
-        assert_eq!(error, expected);
+        assert_eq!((error.text(), error.to_string().as_str()), ("replays", expected));
     }
 }

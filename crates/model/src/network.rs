@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use url::{Host, Url};
 
-use crate::nearest;
+use crate::{InvalidText, nearest};
 
 /// Policies that consist of a name alone.
 const NAMED: [(&str, NetworkPolicy); 3] =
@@ -62,10 +62,10 @@ impl Display for NetworkPolicy {
 }
 
 impl FromStr for NetworkPolicy {
-    type Err = String;
+    type Err = InvalidText;
 
     /// Parses a policy as written on the command line: a name, or `allow=HOST,HOST`.
-    fn from_str(written: &str) -> Result<Self, String> {
+    fn from_str(written: &str) -> Result<Self, InvalidText> {
         if let Some(hosts) = written.strip_prefix(ALLOW) {
             return hosts
                 .split(',')
@@ -75,10 +75,11 @@ impl FromStr for NetworkPolicy {
         }
         Self::named(written).ok_or_else(|| {
             let near = nearest(written, Self::names()).map(|name| format!(" (did you mean `{name}`?)"));
-            format!(
+            let reason = format!(
                 "`{written}` is not a network policy{}; write `none`, `model-only`, `open` or `{ALLOW}HOST,HOST`",
                 near.unwrap_or_default()
-            )
+            );
+            InvalidText::new(written, reason)
         })
     }
 }
@@ -155,14 +156,13 @@ impl HostPattern {
     ///
     /// # Errors
     /// Returns the reason why it is not valid.
-    pub fn of_policy(written: &str) -> Result<Self, String> {
+    pub fn of_policy(written: &str) -> Result<Self, InvalidText> {
         let pattern: Self = written.parse()?;
         let destination = Destination { host: pattern.host.clone(), port: 0 };
         if destination.is_loopback() && (pattern.port.is_none() || pattern.below) {
-            return Err(format!(
-                "`{written}` is this machine, so a port must be given, such as `{}:8080`",
-                pattern.host
-            ));
+            let example = format!("{}:8080", pattern.host);
+            let reason = format!("`{written}` is this machine, so a port must be given, such as `{example}`");
+            return Err(InvalidText::new(written, reason));
         }
         Ok(pattern)
     }
@@ -196,10 +196,13 @@ impl Display for HostPattern {
 }
 
 impl FromStr for HostPattern {
-    type Err = String;
+    type Err = InvalidText;
 
-    fn from_str(written: &str) -> Result<Self, String> {
-        let wrong = |why: &str| format!("`{written}` {why}; write `example.com`, `*.example.com` or `example.com:443`");
+    fn from_str(written: &str) -> Result<Self, InvalidText> {
+        let wrong = |why: &str| {
+            let forms = "`example.com`, `*.example.com` or `example.com:443`";
+            InvalidText::new(written, format!("`{written}` {why}; write {forms}"))
+        };
         if written.contains("://") || written.contains(['/', '?', '#']) {
             return Err(wrong("is an address, not a host"));
         }
@@ -378,7 +381,7 @@ mod tests {
             ("*.127.0.0.1", "has no subdomains"),
         ] {
             let error = written.parse::<HostPattern>().unwrap_err();
-            assert!(error.contains(reason), "{written}: {error}");
+            assert!(error.to_string().contains(reason), "{written}: {error}");
         }
     }
 
@@ -388,6 +391,6 @@ mod tests {
             assert_eq!(written.parse::<NetworkPolicy>().unwrap().to_string(), written);
         }
         let error = "model_only".parse::<NetworkPolicy>().unwrap_err();
-        assert!(error.contains("did you mean `model-only`?"), "{error}");
+        assert!(error.to_string().contains("did you mean `model-only`?"), "{error}");
     }
 }

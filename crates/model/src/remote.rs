@@ -3,7 +3,7 @@
 use std::fmt::{self, Display};
 use std::str::FromStr;
 
-use crate::nearest;
+use crate::{InvalidText, nearest};
 
 /// Remote of a trial with a source repository.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -30,14 +30,15 @@ impl Display for RemoteMode {
 }
 
 impl FromStr for RemoteMode {
-    type Err = String;
+    type Err = InvalidText;
 
-    fn from_str(written: &str) -> Result<Self, String> {
+    fn from_str(written: &str) -> Result<Self, InvalidText> {
         let found = Self::NAMED.iter().find(|(name, _)| *name == written);
         found.map(|(_, mode)| *mode).ok_or_else(|| {
             let near = nearest(written, Self::NAMED.iter().map(|(name, _)| *name));
             let near = near.map(|name| format!(" (did you mean `{name}`?)")).unwrap_or_default();
-            format!("`{written}` is not a kind of remote{near}; write `isolated` or `real`")
+            let reason = format!("`{written}` is not a kind of remote{near}; write `isolated` or `real`");
+            InvalidText::new(written, reason)
         })
     }
 }
@@ -51,6 +52,6 @@ mod tests {
         for (name, mode) in RemoteMode::NAMED {
             assert_eq!((name.parse(), mode.to_string().as_str()), (Ok(mode), name));
         }
-        assert!("reel".parse::<RemoteMode>().unwrap_err().contains("did you mean `real`?"));
+        assert!("reel".parse::<RemoteMode>().unwrap_err().to_string().contains("did you mean `real`?"));
     }
 }

@@ -27,12 +27,12 @@ impl Display for Requirement {
 }
 
 impl FromStr for Requirement {
-    type Err = String;
+    type Err = crate::InvalidText;
 
-    fn from_str(written: &str) -> Result<Self, String> {
+    fn from_str(written: &str) -> Result<Self, Self::Err> {
         match written {
             "integrity" => Ok(Self::Integrity),
-            _ => Err("only `integrity` can be required".to_owned()),
+            _ => Err(crate::InvalidText::new(written, "only `integrity` can be required")),
         }
     }
 }

@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize, Serializer};
 
+use crate::InvalidText;
+
 /// Maximum number of trials of a case. A larger number is probably a typing mistake, and its plan would fill the
 /// memory.
 pub const MOST_TRIALS: u64 = 100_000;
@@ -35,17 +37,18 @@ impl Trials {
 }
 
 impl FromStr for Trials {
-    type Err = String;
+    type Err = InvalidText;
 
     /// Parses `5`, `auto` or `auto:40`.
-    fn from_str(written: &str) -> Result<Self, String> {
+    fn from_str(written: &str) -> Result<Self, InvalidText> {
         let number = |text: &str| text.parse::<u64>().ok().filter(|number| (1..=MOST_TRIALS).contains(number));
         let parsed = match written.strip_prefix("auto") {
             Some("") => Some(Self::Auto { most: Self::DEFAULT_MOST }),
             Some(rest) => rest.strip_prefix(':').and_then(number).map(|most| Self::Auto { most }),
             None => number(written).map(Self::Fixed),
         };
-        parsed.ok_or_else(|| format!("a number from 1 to {MOST_TRIALS}, `auto` or `auto:MAX`, such as `auto:40`"))
+        let expected = || format!("a number from 1 to {MOST_TRIALS}, `auto` or `auto:MAX`, such as `auto:40`");
+        parsed.ok_or_else(|| InvalidText::new(written, expected()))
     }
 }
 

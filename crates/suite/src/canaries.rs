@@ -19,7 +19,7 @@ pub fn canaries(node: &Node, problems: &mut Problems) -> Option<Canaries> {
         let Some(written) = text(item, "an item of `canaries`", problems) else { continue };
         match CanaryPlace::parse(&written) {
             Ok(place) => places.push(place),
-            Err(reason) => problems.push(item.error(reason)),
+            Err(reason) => problems.push(item.error(reason.to_string())),
         }
     }
     Some(Canaries { is_on: true, places })

@@ -23,7 +23,7 @@ pub fn network_policy(node: &Node, problems: &mut Problems) -> Option<NetworkPol
         fields.finish(problems);
         let mut host = |item: &Node| {
             let written = text(item, "an item of `allow`", problems)?;
-            HostPattern::of_policy(&written).map_err(|reason| problems.push(item.error(reason))).ok()
+            HostPattern::of_policy(&written).map_err(|reason| problems.push(item.error(reason.to_string()))).ok()
         };
         return hosts.map(|hosts| NetworkPolicy::Allow(hosts.iter().filter_map(&mut host).collect()));
     }

@@ -1,7 +1,7 @@
 //! Reads the number of trials of a case, and the pass rate that the case requires.
 
 use model::decode::{Fields, Problems};
-use model::{Diagnostic, Node, NodeKind, PassRate, Trials};
+use model::{Diagnostic, InvalidText, Node, NodeKind, PassRate, Trials};
 
 /// Reads `trials`: a number, `auto` or `auto:MAX`.
 pub fn trials(node: &Node, problems: &mut Problems) -> Option<Trials> {
@@ -10,7 +10,8 @@ pub fn trials(node: &Node, problems: &mut Problems) -> Option<Trials> {
         NodeKind::String(text) => (format!("`{text}`"), text.parse()),
         _ => (node.kind_name().to_owned(), "".parse()),
     };
-    parsed.map_err(|form: String| problems.push(node.error(format!("`trials` must be {form}, not {shown}")))).ok()
+    let wrong = |form: InvalidText| node.error(format!("`trials` must be {form}, not {shown}"));
+    parsed.map_err(|form| problems.push(wrong(form))).ok()
 }
 
 /// Reads `pass_rate`: the smallest acceptable rate, alone or with a tolerance.

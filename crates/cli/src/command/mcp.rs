@@ -199,7 +199,7 @@ impl CommandTool {
                 }
                 Kind::Trials(option) => {
                     let written = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-                    let trials = written.parse::<model::Trials>().map_err(|expected| wrong(&expected))?;
+                    let trials = written.parse::<model::Trials>().map_err(|expected| wrong(&expected.to_string()))?;
                     options.push(format!("{option}={trials}"));
                 }
                 Kind::Flag(option) => {

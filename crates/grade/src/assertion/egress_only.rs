@@ -5,7 +5,7 @@ use model::{Destination, EgressAttempt, HostPattern, decode};
 use super::prelude::*;
 use crate::egress;
 
-pub(super) const ASSERTION: Assertion = Assertion::written("egress_only", parse)
+pub(crate) const ASSERTION: Assertion = Assertion::written("egress_only", parse)
     .summary("The agent tried to reach only these hosts, and that of its model.")
     .fields(&[Field::required(
         "hosts",
@@ -37,7 +37,8 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
     let items = decode::list(node, "`hosts`", reading.problems)?;
     let hosts = items.iter().filter_map(|item| {
         let written = decode::text(item, "an item of `hosts`", reading.problems)?;
-        written.parse().map_err(|reason: String| reading.problems.push(item.error(reason))).ok()
+        let parsed = written.parse::<HostPattern>();
+        parsed.map_err(|reason| reading.problems.push(item.error(reason.to_string()))).ok()
     });
     Some(Arc::new(EgressOnly { hosts: hosts.collect() }))
 }

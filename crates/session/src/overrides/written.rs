@@ -26,7 +26,7 @@ macro_rules! written {
             }
 
             fn parse(text: &str) -> Result<Self, String> {
-                text.parse()
+                text.parse().map_err(|error: model::InvalidText| error.to_string())
             }
         })*
     };

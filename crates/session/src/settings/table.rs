@@ -1,5 +1,8 @@
 //! The table of settings.
 
+use std::str::FromStr;
+
+use model::InvalidText;
 use report::telemetry::TRACEPARENT;
 use serde_json::{Value, json};
 use suite::Project;
@@ -148,7 +151,7 @@ pub static SETTINGS: [Setting; 62] = [
         |used| json!(used.run.gateway.name()),
     )
     .flag("--gateway", |args| args.arms.gateway.is_some())
-    .variables(&["TRIALRUN_GATEWAY"], |args, text| put(&mut args.arms.gateway, text.parse()))
+    .variables(&["TRIALRUN_GATEWAY"], |args, text| parse(&mut args.arms.gateway, text))
     .key("defaults.gateway", |used| project(&used.project().defaults.gateway))
     .default("off"),
     Setting::new(
@@ -157,7 +160,7 @@ pub static SETTINGS: [Setting; 62] = [
         |used| json!(used.run.cassettes.mode.name()),
     )
     .flag("--cassette", |args| args.cassettes.cassette.is_some())
-    .variables(&["TRIALRUN_CASSETTE"], |args, text| put(&mut args.cassettes.cassette, text.parse()))
+    .variables(&["TRIALRUN_CASSETTE"], |args, text| parse(&mut args.cassettes.cassette, text))
     .key("defaults.cassette", |used| project(&used.project().defaults.cassette))
     .default("off"),
     Setting::new("cassette_dir", "Folder of all cassettes", |used| json!(used.run.cassettes.directory))
@@ -174,7 +177,7 @@ pub static SETTINGS: [Setting; 62] = [
         |used| json!(used.run.trials(None)),
     )
     .flag("--trials", |args| args.arms.trials.is_some())
-        .variables(&["TRIALRUN_TRIALS"], |args, text| put(&mut args.arms.trials, text.parse()))
+        .variables(&["TRIALRUN_TRIALS"], |args, text| parse(&mut args.arms.trials, text))
         .key("defaults.trials", |used| project(&used.project().defaults.trials))
         .default("1")
         .applies(Applies::OverCase),
@@ -207,7 +210,7 @@ pub static SETTINGS: [Setting; 62] = [
         json!(used.run.sandbox.remote.unwrap_or_default().to_string())
     })
     .flag("--remote", |args| args.sandboxes.remote.is_some())
-    .variables(&["TRIALRUN_REMOTE"], |args, text| put(&mut args.sandboxes.remote, text.parse()))
+    .variables(&["TRIALRUN_REMOTE"], |args, text| parse(&mut args.sandboxes.remote, text))
     .key("sandbox.remote", |used| project(&used.project().isolation.remote))
     .default("isolated")
     .applies(Applies::OverCase),
@@ -366,7 +369,7 @@ pub static SETTINGS: [Setting; 62] = [
         |used| json!(used.run.sandbox.isolation.network.to_string()),
     )
     .flag("--network", |args| args.sandboxes.network.is_some())
-    .variables(&["TRIALRUN_NETWORK"], |args, text| put(&mut args.sandboxes.network, text.parse()))
+    .variables(&["TRIALRUN_NETWORK"], |args, text| parse(&mut args.sandboxes.network, text))
     .key("sandbox.network", |used| project(&used.project().isolation.network))
     .default("model-only")
     .applies(Applies::OverCase),
@@ -456,7 +459,7 @@ pub static SETTINGS: [Setting; 62] = [
         |used| json!(used.run.judge.sample.map(|sample| sample.to_string())),
     )
     .flag("--judge-sample", |args| args.judging.judge_sample.is_some())
-    .variables(&["TRIALRUN_JUDGE_SAMPLE"], |args, text| put(&mut args.judging.judge_sample, text.parse()))
+    .variables(&["TRIALRUN_JUDGE_SAMPLE"], |args, text| parse(&mut args.judging.judge_sample, text))
     .key("judge.sample", |used| project(&used.project().judge.sample))
     .default("all"),
     Setting::new("judge_batch", "Ask about all judged assertions of a trial in as few requests as possible", |used| {
@@ -475,7 +478,7 @@ pub static SETTINGS: [Setting; 62] = [
         |used| json!(used.run.judge.cache.name()),
     )
     .flag("--judge-cache", |args| args.judging.judge_cache.is_some())
-    .variables(&["TRIALRUN_JUDGE_CACHE"], |args, text| put(&mut args.judging.judge_cache, text.parse()))
+    .variables(&["TRIALRUN_JUDGE_CACHE"], |args, text| parse(&mut args.judging.judge_cache, text))
     .key("judge.cache", |used| project(&used.project().judge.cache))
     .default("auto"),
     Setting::new(
@@ -524,6 +527,10 @@ fn put_timeout(args: &mut Overrides, text: &str) -> Result<(), String> {
 fn put<T>(field: &mut Option<T>, value: Result<T, String>) -> Result<(), String> {
     *field = Some(value?);
     Ok(())
+}
+
+fn parse<T: FromStr<Err = InvalidText>>(field: &mut Option<T>, text: &str) -> Result<(), String> {
+    put(field, text.parse().map_err(|error: InvalidText| error.to_string()))
 }
 
 fn split_list(text: &str) -> Vec<String> {

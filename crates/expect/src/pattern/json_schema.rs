@@ -29,7 +29,7 @@ impl Rule for JsonSchema {
                 let message = format!("the value does not match the schema: {}{remark}", messages.join("; "));
                 Found::flawed(Flaw::new(&self.place, message).actual(actual))
             }
-            Err(undecided) => Found::unknown(Flaw::new(&self.place, undecided).actual(actual)),
+            Err(undecided) => Found::unknown(Flaw::new(&self.place, undecided.to_string()).actual(actual)),
         }
     }
 }

@@ -63,6 +63,18 @@ struct Compiled {
     validator: Validator,
 }
 
+/// Reason why it is not known whether a value is valid.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UndecidedSchema(String);
+
+impl std::fmt::Display for UndecidedSchema {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for UndecidedSchema {}
+
 /// Error of a value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SchemaError {
@@ -102,13 +114,13 @@ impl Schema {
     /// # Errors
     /// Returns the reason if a pattern could not be decided, if digits of a number are not known that determine the result,
     /// or if the value is nested too deeply for safe recursion.
-    pub fn validate(&self, value: &Value) -> Result<Vec<SchemaError>, String> {
+    pub fn validate(&self, value: &Value) -> Result<Vec<SchemaError>, UndecidedSchema> {
         if is_deeper_than(value, MAX_VALUE_DEPTH) {
-            return Err(format!("the value is nested more than {MAX_VALUE_DEPTH} deep"));
+            return Err(UndecidedSchema(format!("the value is nested more than {MAX_VALUE_DEPTH} deep")));
         }
         let Compiled { document, validator } = &*self.0;
-        let errors = undecided::watched(|| mismatch::all(validator, document, value))?;
-        rounding::doubt(validator, document, value, &errors).map_or(Ok(errors), Err)
+        let errors = undecided::watched(|| mismatch::all(validator, document, value)).map_err(UndecidedSchema)?;
+        rounding::doubt(validator, document, value, &errors).map_or(Ok(errors), |doubt| Err(UndecidedSchema(doubt)))
     }
 }
 

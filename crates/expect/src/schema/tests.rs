@@ -311,7 +311,7 @@ fn an_undecidable_pattern_leaves_the_validation_undecided() {
         json!({"regexp": "/STOP/i"}),
     ] {
         let schema = compile(&schema).0.unwrap();
-        assert_eq!(schema.validate(&json!("x")), Err("stopped".to_owned()));
+        assert_eq!(schema.validate(&json!("x")).unwrap_err().to_string(), "stopped");
         assert!(schema.validate(&json!(5)).is_ok(), "nothing was asked");
     }
     // The library itself matches property names, and gives up after a number of steps.

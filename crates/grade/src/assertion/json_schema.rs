@@ -11,7 +11,7 @@ use crate::given;
 /// Number of mismatches that a finding lists in addition to the first.
 const SHOWN: usize = 8;
 
-pub(super) const ASSERTION: Assertion = Assertion::written("json_schema", parse)
+pub(crate) const ASSERTION: Assertion = Assertion::written("json_schema", parse)
     .summary("The answer is JSON that satisfies a schema.")
     .fields(&[Field::required(
         "schema",
@@ -71,7 +71,7 @@ impl Matcher for JsonSchema {
         };
         Ok(match self.schema.validate(&value) {
             Ok(errors) => self.verdict_of(&errors, &value),
-            Err(undecided) => Verdict::undecided(undecided).place(&self.place),
+            Err(undecided) => Verdict::undecided(undecided.to_string()).place(&self.place),
         })
     }
 }

@@ -88,15 +88,18 @@ impl SandboxKind for ContainerKind {
         Ok(Box::new(LocalBackend::open(host, registry, Some(Arc::new(containers)))?))
     }
 
-    fn leftovers(&self, host: &Host, _: &SandboxOptions) -> Result<Vec<Leftover>, String> {
+    fn leftovers(&self, host: &Host, _: &SandboxOptions) -> Result<Vec<Leftover>, SandboxError> {
         // No containers exist without an engine.
         let Ok(engine) = Engine::find(self.name, host) else { return Ok(Vec::new()) };
-        let ended = engine.labelled(OWNER)?.into_iter().filter(|(_, owner)| owner::has_ended(owner));
+        let labelled = engine.labelled(OWNER);
+        let labelled = labelled.map_err(|reason| SandboxError::Service { kind: self.name, reason, is_final: false })?;
+        let ended = labelled.into_iter().filter(|(_, owner)| owner::has_ended(owner));
         Ok(ended.map(|(name, owner)| Leftover { name, owner }).collect())
     }
 
-    fn remove_leftover(&self, host: &Host, _: &SandboxOptions, leftover: &Leftover) -> Result<(), String> {
-        Engine::find(self.name, host)?.remove(&leftover.name)
+    fn remove_leftover(&self, host: &Host, _: &SandboxOptions, leftover: &Leftover) -> Result<(), SandboxError> {
+        let removed = Engine::find(self.name, host).and_then(|engine| engine.remove(&leftover.name));
+        removed.map_err(|reason| SandboxError::Service { kind: self.name, reason, is_final: false })
     }
 }
 

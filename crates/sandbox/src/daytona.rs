@@ -103,7 +103,7 @@ impl SandboxKind for Daytona {
         }))
     }
 
-    fn leftovers(&self, host: &Host, options: &SandboxOptions) -> Result<Vec<Leftover>, String> {
+    fn leftovers(&self, host: &Host, options: &SandboxOptions) -> Result<Vec<Leftover>, SandboxError> {
         let Ok(access) = access(host, &options.daytona) else { return Ok(Vec::new()) };
         block_on(async move {
             let service = Service::new(access)?;
@@ -114,13 +114,14 @@ impl SandboxKind for Daytona {
             }
             Ok(ended)
         })
-        .map_err(|error| error.to_string())
+        .map_err(|error| SandboxError::Service { kind: "daytona", reason: error.to_string(), is_final: false })
     }
 
-    fn remove_leftover(&self, host: &Host, options: &SandboxOptions, leftover: &Leftover) -> Result<(), String> {
-        let (access, name) = (access(host, &options.daytona)?, leftover.name.clone());
+    fn remove_leftover(&self, host: &Host, options: &SandboxOptions, leftover: &Leftover) -> Result<(), SandboxError> {
+        let failed = |reason: String| SandboxError::Service { kind: "daytona", reason, is_final: false };
+        let (access, name) = (access(host, &options.daytona).map_err(failed)?, leftover.name.clone());
         let removed = block_on(async move { Service::new(access)?.delete(&name).await });
-        removed.map_err(|error| error.to_string())
+        removed.map_err(|error| failed(error.to_string()))
     }
 }
 

@@ -193,8 +193,8 @@ pub trait SandboxKind: Send + Sync {
     /// Finds what earlier runs on this machine left behind outside its file system, if no process uses it any more.
     ///
     /// # Errors
-    /// Returns the reason if this cannot be determined.
-    fn leftovers(&self, host: &Host, options: &SandboxOptions) -> Result<Vec<Leftover>, String> {
+    /// Returns an error if this cannot be determined.
+    fn leftovers(&self, host: &Host, options: &SandboxOptions) -> Result<Vec<Leftover>, SandboxError> {
         let _ = (host, options);
         Ok(Vec::new())
     }
@@ -202,8 +202,8 @@ pub trait SandboxKind: Send + Sync {
     /// Removes one of the [`leftovers`](Self::leftovers).
     ///
     /// # Errors
-    /// Returns the reason if it cannot be removed.
-    fn remove_leftover(&self, host: &Host, options: &SandboxOptions, leftover: &Leftover) -> Result<(), String> {
+    /// Returns an error if it cannot be removed.
+    fn remove_leftover(&self, host: &Host, options: &SandboxOptions, leftover: &Leftover) -> Result<(), SandboxError> {
         let _ = (host, options, leftover);
         Ok(())
     }
@@ -635,6 +635,7 @@ impl SandboxError {
 impl From<SandboxError> for Breakage {
     fn from(error: SandboxError) -> Self {
         let breakage = Self::environment(error.to_string());
-        if error.is_final() { breakage.for_good() } else { breakage }
+        let breakage = if error.is_final() { breakage.for_good() } else { breakage };
+        breakage.caused_by(error)
     }
 }

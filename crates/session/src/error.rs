@@ -3,6 +3,8 @@
 
 use std::error::Error as Source;
 
+use sandbox::Breakage;
+
 /// Reason why a session cannot do what it is asked to do.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
@@ -73,6 +75,12 @@ impl Error {
     /// Returns what the error is about.
     pub fn kind(&self) -> ErrorKind {
         self.kind
+    }
+}
+
+impl From<Breakage> for Error {
+    fn from(breakage: Breakage) -> Self {
+        Self { source: Some(Box::new(breakage.clone())), ..Self::environment(breakage.reason) }
     }
 }
 

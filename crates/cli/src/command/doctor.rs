@@ -164,7 +164,7 @@ fn held(kind: &dyn SandboxKind, host: &Host, options: &SandboxOptions) -> Findin
     let works = match kind.missing(host, options) {
         Some(missing) => Err(missing),
         // Listing its sandboxes shows that a service can be reached.
-        None if kind.is_remote() => kind.leftovers(host, options).map(drop),
+        None if kind.is_remote() => kind.leftovers(host, options).map(drop).map_err(|error| error.to_string()),
         None => Ok(()),
     };
     let opened =

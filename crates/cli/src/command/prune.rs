@@ -68,8 +68,8 @@ pub fn run(global: &Global, args: &PruneArgs, terminal: &Terminal) -> Result<Exi
         return remove_runs(global, args, keep.unwrap_or(0), terminal);
     }
     let host = machine::host()?;
-    let context = place::open(global, &[])?;
-    let settings = context.settings(&context.resolve(&Overrides::default())?).sandbox;
+    let session = place::open(global, &[])?;
+    let settings = session.settings(&session.resolve(&Overrides::default())?).sandbox;
     let elsewhere = leftovers(&host, &settings, terminal);
     let options = settings.isolation;
     let temp = &host.temp;
@@ -164,8 +164,8 @@ fn leftovers(
     let of_kind = |kind: &&'static dyn SandboxKind| match kind.leftovers(host, &settings.isolation) {
         Err(_) if !kind.is_remote() && kind.name() != settings.kind => Vec::new(),
         Ok(found) => found.into_iter().map(|leftover| (*kind, leftover)).collect(),
-        Err(reason) => {
-            terminal.err(&format!("cannot look for orphans of `{}` sandboxes: {reason}\n", kind.name()));
+        Err(error) => {
+            terminal.err(&format!("cannot look for orphans: {error}\n"));
             Vec::new()
         }
     };
@@ -178,8 +178,8 @@ fn remove_runs(global: &Global, args: &PruneArgs, keep: u32, terminal: &Terminal
     let (yes, keep) = (args.yes, usize::try_from(keep).unwrap_or(usize::MAX));
     let age = jiff::SignedDuration::from_millis(i64::try_from(args.older_than.unwrap_or(0)).unwrap_or(i64::MAX));
     let is_old = |run: &RunRow| jiff::Timestamp::now().duration_since(run.started_at) >= age;
-    let context = place::open(global, &[])?;
-    let mut store = context.read_store()?;
+    let session = place::open(global, &[])?;
+    let mut store = session.read_store()?;
     let runs = store.runs(&RunFilter::default())?;
     let old: Vec<RunRow> = runs.into_iter().skip(keep).filter(|run| is_old(run) && !session::is_active(run)).collect();
     let mut text = String::new();
@@ -189,7 +189,7 @@ fn remove_runs(global: &Global, args: &PruneArgs, keep: u32, terminal: &Terminal
         if yes {
             store.remove(&run.id)?;
             // The files that a run wrote for its hooks are removed too.
-            let _ = std::fs::remove_dir_all(session::hooks::artifacts_of(&context.state.folder, &run.id));
+            let _ = std::fs::remove_dir_all(session::hooks::artifacts_of(&session.state.folder, &run.id));
         }
     }
     let what = counted(old.len(), "run");

@@ -1,7 +1,6 @@
 //! Recording. A thread first commits events to the store, and only then do reporters receive them, each on its own
-//! thread. The run waits for the record, but never for a terminal.
+//! thread. All queues are bounded: the run waits for the record, and for a reporter that is far behind.
 
-mod backlog;
 mod reporting;
 
 use std::collections::HashMap;
@@ -18,7 +17,6 @@ use runner::{Control, Listener};
 use store::{Store, StoreError};
 use tokio::sync::mpsc::UnboundedSender;
 
-use self::backlog::Backlog;
 use self::reporting::Reporting;
 
 /// Maximum number of uncommitted events; beyond it, the run waits.
@@ -31,7 +29,10 @@ const WORTH_A_COMMIT: usize = 256;
 const POLLS: usize = 5;
 /// Duration of one such wait.
 const LOOK: Duration = Duration::from_millis(2);
-/// Time that reporters have to finish after a signal.
+/// Maximum number of committed events that a reporter has not processed; beyond it, the run waits. It holds a dozen
+/// batches, so that reporters that wait for CPU time delay nothing.
+const UNREPORTED: usize = 16 * 1024;
+/// Time that reporters have to finish, or to process one event, after a signal.
 const SHUTDOWN: Duration = Duration::from_secs(2);
 
 /// Masks for the events of trials during which a secret became known, by the id of the trial.
@@ -41,9 +42,13 @@ type Learned = Arc<Mutex<HashMap<Arc<str>, Arc<Mask>>>>;
 pub struct Recording {
     events: SyncSender<Envelope>,
     learned: Learned,
-    recorder: JoinHandle<Option<String>>,
+    recorder: JoinHandle<(Option<String>, Vec<Report>)>,
     reports: Vec<Reporting>,
+    is_urgent: fn() -> bool,
 }
+
+/// Queue of a reporter. The reporter finishes when all its senders are dropped.
+type Report = SyncSender<Arc<Envelope>>;
 
 /// Result of recording a run.
 pub struct Recorded {
@@ -55,7 +60,8 @@ pub struct Recorded {
 
 impl Recording {
     /// Starts recording into `store` and reporting to `reporters`. At the end of the run, its `hash` is set. An error
-    /// in the store stops the run through `controls`.
+    /// in the store stops the run through `controls`. If it `is_urgent`, as after a signal, reporters whose output is
+    /// not being read are abandoned.
     ///
     /// # Errors
     /// Returns an error if a thread cannot be started.
@@ -64,6 +70,7 @@ impl Recording {
         reporters: Vec<Box<dyn Reporter>>,
         hash: RunHash,
         controls: UnboundedSender<Control>,
+        is_urgent: fn() -> bool,
     ) -> std::io::Result<Self> {
         let mut run: Arc<str> = Arc::default();
         let learned = Learned::default();
@@ -78,24 +85,25 @@ impl Recording {
             }
             Ok(())
         };
-        Ok(Self { learned, ..Self::with(commit, reporters, controls)? })
+        Ok(Self { learned, ..Self::with(commit, reporters, controls, is_urgent)? })
     }
 
     fn with(
         commit: impl FnMut(&[Envelope]) -> Result<(), StoreError> + Send + 'static,
         reporters: Vec<Box<dyn Reporter>>,
         controls: UnboundedSender<Control>,
+        is_urgent: fn() -> bool,
     ) -> std::io::Result<Self> {
-        let reports = reporters.into_iter().map(Reporting::start).collect::<std::io::Result<Vec<_>>>()?;
+        let started = reporters.into_iter().map(|reporter| {
+            let (report, queue) = sync_channel(UNREPORTED);
+            Ok((report, Reporting::start(reporter, queue)?))
+        });
+        let (senders, reports) = started.collect::<std::io::Result<(Vec<_>, Vec<_>)>>()?;
         let (events, queue) = sync_channel(WAITING);
-        let recorder = Recorder {
-            commit,
-            backlogs: reports.iter().map(Reporting::backlog).collect(),
-            stop_on_drop: StopOnDrop(controls),
-            error: None,
-        };
+        let (stop_on_drop, abandoned) = (StopOnDrop(controls), Vec::new());
+        let recorder = Recorder { commit, reports: senders, is_urgent, abandoned, stop_on_drop, error: None };
         let recorder = std::thread::Builder::new().name("record".into()).spawn(move || recorder.record(&queue))?;
-        Ok(Self { events, learned: Learned::default(), recorder, reports })
+        Ok(Self { events, learned: Learned::default(), recorder, reports, is_urgent })
     }
 
     /// Returns the listener for the events of the run.
@@ -103,19 +111,16 @@ impl Recording {
         Arc::new(RecorderListener { events: self.events.clone(), learned: Arc::clone(&self.learned) })
     }
 
-    /// Waits until everything is committed and reported, once all listeners have been dropped. If it `is_urgent`, as
-    /// after a signal, reporters whose output is not being read are abandoned.
-    pub fn finish(self, is_urgent: impl Fn() -> bool) -> Recorded {
+    /// Waits until everything is committed and reported, once all listeners have been dropped.
+    pub fn finish(self) -> Recorded {
         drop(self.events);
-        let error = self
-            .recorder
-            .join()
-            .unwrap_or_else(|_| Some("the recording thread panicked; this is a bug in trialrun".into()));
-        // The recorder has already closed them, unless it panicked.
-        self.reports.iter().for_each(|report| report.backlog().close());
+        let panicked = |_| (Some("the recording thread panicked; this is a bug in trialrun".into()), Vec::new());
+        let (error, abandoned) = self.recorder.join().unwrap_or_else(panicked);
+        // If they were dropped, their reporters would finish without the events that they did not receive.
+        abandoned.into_iter().for_each(std::mem::forget);
         let mut until = None;
         let mut timeout = || {
-            if until.is_none() && is_urgent() {
+            if until.is_none() && (self.is_urgent)() {
                 until = Some(Instant::now() + SHUTDOWN);
             }
             until.is_none_or(|until| Instant::now() < until)
@@ -176,13 +181,18 @@ fn append(store: &mut dyn Store, events: &[Envelope], learned: &Learned) -> Resu
 /// Commits events and passes them on. While there are none, it commits empty batches, which renew the run's lease.
 struct Recorder<C> {
     commit: C,
-    backlogs: Vec<Arc<Backlog>>,
+    reports: Vec<Report>,
+    is_urgent: fn() -> bool,
+    /// Reports whose output was not read after a signal.
+    abandoned: Vec<Report>,
     stop_on_drop: StopOnDrop,
     error: Option<String>,
 }
 
 impl<C: FnMut(&[Envelope]) -> Result<(), StoreError>> Recorder<C> {
-    fn record(mut self, queue: &Receiver<Envelope>) -> Option<String> {
+    /// Records until all senders are dropped. Returns the error that ended the record, and the abandoned reports. The
+    /// others finish while the store is being closed, which waits for the disk.
+    fn record(mut self, queue: &Receiver<Envelope>) -> (Option<String>, Vec<Report>) {
         let mut batch = Vec::with_capacity(BATCH);
         let mut has_begun = false;
         loop {
@@ -196,25 +206,51 @@ impl<C: FnMut(&[Envelope]) -> Result<(), StoreError>> Recorder<C> {
                 Err(RecvTimeoutError::Timeout) => continue,
                 Err(RecvTimeoutError::Disconnected) => break,
             }
-            if self.error.is_none()
-                && let Err(error) = (self.commit)(&batch)
-            {
-                self.error = Some(error.to_string());
-                self.stop_on_drop.raise();
-            }
+            self.commit(&batch);
             if self.error.is_some() {
                 // Only recorded events are reported. From now on, events are neither recorded nor reported.
                 batch.clear();
             }
-            let events: Vec<Arc<Envelope>> = batch.drain(..).map(Arc::new).collect();
-            if let Some((last, others)) = self.backlogs.split_last() {
-                others.iter().for_each(|backlog| backlog.push(events.iter().cloned()));
-                last.push(events);
+            for event in batch.drain(..).map(Arc::new) {
+                let mut reports = std::mem::take(&mut self.reports);
+                reports.retain(|report| self.pass_on(report, &event));
+                self.reports = reports;
             }
         }
-        // Everything has been passed on. Reports finish while the store is being closed, which waits for the disk.
-        self.backlogs.iter().for_each(|backlog| backlog.close());
-        self.error
+        (self.error, self.abandoned)
+    }
+
+    /// Commits events, unless an error has ended the record.
+    fn commit(&mut self, events: &[Envelope]) {
+        if self.error.is_none()
+            && let Err(error) = (self.commit)(events)
+        {
+            self.error = Some(error.to_string());
+            self.stop_on_drop.raise();
+        }
+    }
+
+    /// Passes a committed event on, and waits as long as the reporter is too far behind. Returns `false` if the reporter
+    /// takes no more events.
+    fn pass_on(&mut self, report: &Report, event: &Arc<Envelope>) -> bool {
+        let mut waiting = None;
+        loop {
+            match report.try_send(Arc::clone(event)) {
+                Ok(()) => return true,
+                Err(TrySendError::Disconnected(_)) => return false,
+                Err(TrySendError::Full(_)) => {}
+            }
+            let (since, renewed) = waiting.get_or_insert_with(|| (Instant::now(), Instant::now()));
+            if (self.is_urgent)() && since.elapsed() >= SHUTDOWN {
+                self.abandoned.push(report.clone());
+                return false;
+            }
+            if renewed.elapsed() >= Lease::RENEWAL {
+                self.commit(&[]);
+                *renewed = Instant::now();
+            }
+            std::thread::sleep(LOOK);
+        }
     }
 }
 
@@ -250,6 +286,7 @@ impl Drop for StopOnDrop {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
     use std::sync::mpsc::{Sender, channel};
 
     use model::EVENT_VERSION;
@@ -257,7 +294,7 @@ mod tests {
 
     use super::*;
 
-    /// More events than a backlog keeps in memory and than may wait to be committed.
+    /// More events than may wait to be committed and to be reported.
     const MANY: u64 = 40_000;
 
     fn event(seq: u64) -> Envelope {
@@ -291,32 +328,41 @@ mod tests {
     }
 
     #[test]
-    fn a_blocked_terminal_does_not_delay_the_run_or_lose_events() {
+    fn a_blocked_terminal_delays_the_run_and_loses_no_events() {
         let (gate, stalled, seen) = screen();
         let (_, other, also_seen) = screen();
         let (controls, _stops) = unbounded_channel();
-        let recording = Recording::with(|_| Ok(()), vec![stalled, other], controls).unwrap();
-        let held = gate.lock().unwrap();
-        (1..=MANY).for_each(|seq| recording.listener().on_event(event(seq)));
-        assert_eq!(also_seen.iter().take(MANY as usize).last(), Some(event(MANY)), "the other reporter continues");
+        let committed = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&committed);
+        let commit = move |events: &[Envelope]| {
+            count.fetch_add(events.len(), Ordering::Relaxed);
+            Ok(())
+        };
+        let recording = Recording::with(commit, vec![stalled, other], controls, || false).unwrap();
+        let (held, listener) = (gate.lock().unwrap(), recording.listener());
+        let sender = std::thread::spawn(move || (1..=MANY).for_each(|seq| listener.on_event(event(seq))));
+        assert!(also_seen.iter().take(UNREPORTED).eq((1..=UNREPORTED as u64).map(event)), "while there is room");
+        assert!(committed.load(Ordering::Relaxed) <= UNREPORTED + BATCH + 1, "the rest waits");
         drop(held);
-        let recorded = recording.finish(|| false);
+        sender.join().unwrap();
+        let recorded = recording.finish();
         assert_eq!((recorded.error, recorded.report_errors.len()), (None, 0));
         assert!(seen.iter().eq((1..=MANY).map(event)), "all events, unchanged and in order");
     }
 
     #[test]
     fn a_blocked_terminal_is_abandoned_after_a_signal() {
-        let (gate, stalled, _seen) = screen();
+        let (gate, stalled, seen) = screen();
         let (controls, _stops) = unbounded_channel();
-        let recording = Recording::with(|_| Ok(()), vec![stalled], controls).unwrap();
+        let recording = Recording::with(|_| Ok(()), vec![stalled], controls, || true).unwrap();
         let held = gate.lock().unwrap();
-        recording.listener().on_event(event(1));
+        (1..=MANY).for_each(|seq| recording.listener().on_event(event(seq)));
         let began = Instant::now();
-        let recorded = recording.finish(|| true);
+        let recorded = recording.finish();
         assert!(began.elapsed() < SHUTDOWN * 5, "{:?}", began.elapsed());
         assert_eq!(recorded.report_errors, [""; 0], "a stalled screen is not an error of a report");
         drop(held);
+        assert_eq!(seen.recv(), Ok(event(1)), "it does not finish as if it had all events");
     }
 
     #[test]
@@ -327,13 +373,13 @@ mod tests {
             true => Err(StoreError::UnknownRun("r".into())),
             false => Ok(()),
         };
-        let recording = Recording::with(commit, vec![reporter], controls).unwrap();
+        let recording = Recording::with(commit, vec![reporter], controls, || false).unwrap();
         recording.listener().on_event(event(1));
         assert_eq!(seen.recv().unwrap(), event(1));
         recording.listener().on_event(event(2));
         assert_eq!(stops.blocking_recv(), Some(Control::Stop("recording failed".into())));
         recording.listener().on_event(event(3));
-        let recorded = recording.finish(|| false);
+        let recorded = recording.finish();
         assert!(recorded.error.is_some());
         assert_eq!(seen.iter().count(), 0);
         assert_eq!(stops.blocking_recv(), None, "a second request would kill");
@@ -342,11 +388,11 @@ mod tests {
     #[test]
     fn a_panic_while_recording_stops_the_run() {
         let (controls, mut stops) = unbounded_channel();
-        let recording = Recording::with(|_| panic!("as a test"), Vec::new(), controls).unwrap();
+        let recording = Recording::with(|_| panic!("as a test"), Vec::new(), controls, || false).unwrap();
         recording.listener().on_event(event(1));
         assert_eq!(stops.blocking_recv(), Some(Control::Stop("recording failed".into())));
         recording.listener().on_event(event(2));
-        assert!(recording.finish(|| false).error.is_some_and(|error| error.contains("panicked")));
+        assert!(recording.finish().error.is_some_and(|error| error.contains("panicked")));
         assert_eq!(stops.blocking_recv(), None);
     }
 
@@ -362,9 +408,9 @@ mod tests {
             }
         }
         let (controls, mut stops) = unbounded_channel();
-        let recording = Recording::with(|_| Ok(()), vec![Box::new(Panics)], controls).unwrap();
+        let recording = Recording::with(|_| Ok(()), vec![Box::new(Panics)], controls, || false).unwrap();
         (1..=MANY).for_each(|seq| recording.listener().on_event(event(seq)));
-        let recorded = recording.finish(|| false);
+        let recorded = recording.finish();
         assert!(recorded.error.is_none() && recorded.report_errors[0].contains("panicked"));
         assert_eq!(stops.blocking_recv(), None);
     }

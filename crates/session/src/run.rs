@@ -146,7 +146,7 @@ impl Session {
     ) -> Result<RunEnd, Error> {
         let info = self.info(&planned, None);
         let ended = runner::run(planned.plan, Arc::clone(&self.host), info, controls, listener).await;
-        ended.map_err(Error::from)
+        ended.map_err(|breakage| Error::environment(breakage.to_string()))
     }
 
     /// Opens the record for a new run.
@@ -210,10 +210,10 @@ pub fn record<F: Future<Output = Result<RunEnd, Breakage>>>(
     start: impl FnOnce(UnboundedReceiver<Control>, Arc<dyn Listener>) -> F,
 ) -> Result<(RunEnd, Recorded), Error> {
     let (sender, controls) = unbounded_channel();
-    let recording = Recording::start(store, reporters, hash, sender.clone())
+    let recording = Recording::start(store, reporters, hash, sender.clone(), signals.was_received)
         .map_err(|error| Error::environment(format!("cannot start recording: {error}")))?;
     let ended = on_threads(jobs, || (signals.connect)(&sender), start(controls, recording.listener()));
-    let recorded = recording.finish(signals.was_received);
+    let recorded = recording.finish();
     Ok((ended?, recorded))
 }
 
@@ -242,7 +242,7 @@ fn on_threads<T>(
         .map_err(|error| Error::environment(format!("cannot start threads: {error}")))?;
     let ended = runtime.block_on(async {
         connect().map_err(|error| Error::environment(format!("cannot listen to signals: {error}")))?;
-        run.await.map_err(Error::from)
+        run.await.map_err(|breakage| Error::environment(breakage.to_string()))
     });
     runtime.shutdown_timeout(SHUTDOWN);
     ended

@@ -6,9 +6,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use model::Envelope;
 use report::Reporter;
-
-use super::backlog::Backlog;
 
 /// Interval at which the timeout of a waiting caller is checked.
 const LOOK: Duration = Duration::from_millis(50);
@@ -16,34 +15,29 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Interval after which reporters are called even if there is no event.
 const TICK: Duration = Duration::from_secs(5);
 
-/// Reporter thread that processes its backlog.
+/// Maximum number of further events between two such calls.
+const TAKEN: usize = 255;
+
+/// Reporter thread that processes a queue of events.
 pub(super) struct Reporting {
-    backlog: Arc<Backlog>,
     done: Receiver<Vec<String>>,
 }
 
 impl Reporting {
-    /// Starts the thread. It ends when its backlog is closed and empty.
-    pub(super) fn start(mut reporter: Box<dyn Reporter>) -> io::Result<Self> {
-        let backlog = Arc::<Backlog>::default();
+    /// Starts the thread. It ends when the queue is empty and its senders are dropped.
+    pub(super) fn start(mut reporter: Box<dyn Reporter>, queue: Receiver<Arc<Envelope>>) -> io::Result<Self> {
         let (end, done) = channel();
-        let guard = AbandonOnDrop(Arc::clone(&backlog));
         std::thread::Builder::new().name("report".into()).spawn(move || {
-            let errors = show(&guard.0, reporter.as_mut());
+            let errors = show(&queue, reporter.as_mut());
             // Files are complete before the end is signalled.
             drop(reporter);
             let _ = end.send(errors);
         })?;
-        Ok(Self { backlog, done })
+        Ok(Self { done })
     }
 
-    /// Returns the backlog.
-    pub(super) fn backlog(&self) -> Arc<Backlog> {
-        Arc::clone(&self.backlog)
-    }
-
-    /// Waits until the thread ends, as long as `timeout` returns `true`, and returns its errors. The backlog must be
-    /// closed first. Abandoning a reporter is not an error: the user who stopped the run was not reading its output.
+    /// Waits until the thread ends, as long as `timeout` returns `true`, and returns its errors. Abandoning a reporter is
+    /// not an error: the user who stopped the run was not reading its output.
     pub(super) fn finish(self, timeout: &mut dyn FnMut() -> bool) -> Vec<String> {
         loop {
             match self.done.recv_timeout(LOOK) {
@@ -58,16 +52,7 @@ impl Reporting {
     }
 }
 
-/// Guard that empties the backlog when the reporter ends for any reason.
-struct AbandonOnDrop(Arc<Backlog>);
-
-impl Drop for AbandonOnDrop {
-    fn drop(&mut self) {
-        self.0.abandon();
-    }
-}
-
-fn show(backlog: &Backlog, reporter: &mut dyn Reporter) -> Vec<String> {
+fn show(queue: &Receiver<Arc<Envelope>>, reporter: &mut dyn Reporter) -> Vec<String> {
     let mut errors: Vec<String> = Vec::new();
     // Each error is reported only once. If the reader closed the pipe, it wants no more output.
     let mut note = |error: io::Error| {
@@ -76,17 +61,14 @@ fn show(backlog: &Backlog, reporter: &mut dyn Reporter) -> Vec<String> {
         }
     };
     loop {
-        let taken = backlog.take(TICK);
+        let first = queue.recv_timeout(TICK);
         reporter.tick(Timestamp::now()).unwrap_or_else(&mut note);
-        match taken {
-            Ok(None) => {}
-            Ok(Some(events)) if events.is_empty() => break,
-            Ok(Some(events)) => {
-                events.iter().for_each(|event| reporter.event(event).unwrap_or_else(&mut note));
-            }
-            Err(error) => {
-                note(io::Error::other(format!("events that waited for it are lost: {error}")));
-                break;
+        match first {
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break,
+            Ok(first) => {
+                let events = std::iter::once(first).chain(queue.try_iter().take(TAKEN));
+                events.for_each(|event| reporter.event(&event).unwrap_or_else(&mut note));
             }
         }
     }

@@ -146,7 +146,7 @@ impl Session {
     ) -> Result<RunEnd, Error> {
         let info = self.info(&planned, None);
         let ended = runner::run(planned.plan, Arc::clone(&self.host), info, controls, listener).await;
-        ended.map_err(|breakage| Error::environment(breakage.to_string()))
+        ended.map_err(Error::from)
     }
 
     /// Opens the record for a new run.
@@ -242,7 +242,7 @@ fn on_threads<T>(
         .map_err(|error| Error::environment(format!("cannot start threads: {error}")))?;
     let ended = runtime.block_on(async {
         connect().map_err(|error| Error::environment(format!("cannot listen to signals: {error}")))?;
-        run.await.map_err(|breakage| Error::environment(breakage.to_string()))
+        run.await.map_err(Error::from)
     });
     runtime.shutdown_timeout(SHUTDOWN);
     ended

@@ -125,6 +125,11 @@ impl Terminal {
         }
     }
 
+    /// Prints notes about how settings were chosen.
+    pub fn notes(&self, notes: &[String]) {
+        notes.iter().for_each(|note| self.err(&format!("note: {note}\n")));
+    }
+
     /// Prints an error and its hints.
     pub fn error(&self, error: &CliError) {
         let (red, bold, off) = if self.err_style.color { ("\x1b[1;31m", "\x1b[1m", "\x1b[0m") } else { ("", "", "") };

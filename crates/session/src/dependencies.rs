@@ -95,7 +95,11 @@ pub fn of_suites(session: &Session, trials: &[Arc<PlannedTrial>]) -> BTreeMap<Pa
 /// name if that file exists.
 fn named_in(path: &Path) -> BTreeSet<PathBuf> {
     let text = files::read_named_text(path, MAX_SEARCHED_BYTES).unwrap_or_default();
-    let directory = path.parent().unwrap_or(Path::new("/"));
+    named_in_text(&text, path.parent().unwrap_or(Path::new("/")))
+}
+
+/// Returns the files and folders named in `text`, relative to `directory`.
+pub(crate) fn named_in_text(text: &str, directory: &Path) -> BTreeSet<PathBuf> {
     let is_part = |letter: char| letter.is_alphanumeric() || "_-./@+:#~".contains(letter);
     let words: BTreeSet<&str> = text.split(|letter: char| !is_part(letter)).collect();
     words.into_iter().filter_map(|word| existing(word, directory)).collect()

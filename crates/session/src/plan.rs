@@ -7,38 +7,53 @@ use std::sync::Arc;
 use mask::Mask;
 use model::{CassetteMode, Diagnostic};
 use runner::{Plan, PlanRequest, ReadScript, Regrade, RegradeRequest, Selection};
-use suite::Loaded;
+use suite::{Coverage, Loaded};
 
 use crate::error::Error;
 use crate::masking::without_secrets;
 use crate::overrides::Overrides;
 use crate::path::shown;
 use crate::sandbox_choice::AUTO_SANDBOX;
-use crate::selection::{self, NamedCases, failed_cases, known_ids, nearest_case, unknown_cases, unknown_tags};
+use crate::selection::{self, NamedCases, known_ids, nearest_case, unknown_cases, unknown_tags};
 use crate::session::Session;
 use crate::settings::RunSpec;
 
 /// Result of loading and planning.
 pub struct Planned {
-    /// What the run does.
+    /// Specification of the run.
     pub spec: RunSpec,
     /// The plan of the run.
     pub plan: Plan,
     /// All problems found while loading and planning.
     pub diagnostics: Vec<Diagnostic>,
-    /// Notes about how the run differs from what the settings say literally. These are not problems.
-    pub notes: Vec<String>,
     /// Notes about questions that the design of a skill evaluation leaves open. These are not problems.
     pub design: Vec<Diagnostic>,
     /// The existing case whose id is nearest to a requested id that does not exist.
     pub nearest: Option<String>,
     /// Ids of all cases.
     pub case_ids: Vec<String>,
+    /// Keys of the suites that were written for other tools.
+    pub coverage: Vec<Coverage>,
     /// Number of the part of the run that these trials are, from 1, and number of all parts; `None` for the whole run.
     pub shard: Option<(u64, u64)>,
 }
 
+/// Result of planning to grade recorded trials again.
+pub struct PlannedRegrade {
+    /// Specification of the run that grades them.
+    pub spec: RunSpec,
+    /// The recorded trials, and how they are graded.
+    pub regrade: Regrade,
+    /// All problems found while loading and planning.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
 impl Planned {
+    /// Returns the first error among the problems; with one, nothing may run.
+    pub fn first_error(&self) -> Option<&Diagnostic> {
+        self.diagnostics.iter().find(|problem| problem.is_error())
+    }
+
     /// Returns the error for a plan without trials.
     pub fn nothing_selected(&self) -> Error {
         selection::nothing_selected(self.spec.overrides(), &self.plan, self.nearest.as_deref(), &self.case_ids)
@@ -65,6 +80,7 @@ impl Session {
     /// Returns an error if the settings do not go together, or if the record cannot be read.
     pub fn plan(&self, spec: &RunSpec) -> Result<Planned, Error> {
         let NamedCases { targets, .. } = NamedCases::of(spec.overrides(), &self.cwd)?;
+        self.check_choices(spec)?;
         let loaded = self.load(targets, spec.overrides().selection.skill.clone());
         self.plan_loaded(spec, loaded)
     }
@@ -76,20 +92,16 @@ impl Session {
     pub fn plan_loaded(&self, spec: &RunSpec, loaded: Loaded) -> Result<Planned, Error> {
         let overrides = spec.overrides();
         let NamedCases { cases, .. } = NamedCases::of(overrides, &self.cwd)?;
-        let mut notes = spec.notes().to_vec();
-        let settings = self.settings_for(spec, &loaded)?;
-        let Loaded { suites, diagnostics, modules } = loaded;
+        self.check_choices(spec)?;
+        let settings = self.settings_for(spec, &loaded);
+        let Loaded { suites, diagnostics, modules, coverage } = loaded;
         let chosen = &overrides.selection;
-        let only = match (&chosen.only, chosen.failures_of()) {
-            (None, Some(run)) => Some(failed_cases(&*self.read_store()?, run, &mut notes)?),
-            (only, _) => only.clone(),
-        };
         let selection = Selection {
             cases: cases.clone(),
             filter: chosen.filter.clone(),
             test: chosen.test.clone(),
             tags: chosen.tags.clone(),
-            only,
+            only: chosen.only.clone(),
             shard: chosen.shard,
         };
         let (plan, planning) = runner::plan(&self.request(&suites, &settings, &selection, modules));
@@ -111,30 +123,27 @@ impl Session {
         all.extend(planning.into_iter().filter(|problem| !is_known(problem)));
         all.extend(missing);
         self.mask_all(&settings, &mut all);
-        let shard = chosen.shard;
-        Ok(Planned { spec: spec.clone(), plan, diagnostics: all, notes, design, nearest, case_ids, shard })
+        let (spec, shard) = (spec.clone(), chosen.shard);
+        Ok(Planned { spec, plan, diagnostics: all, design, nearest, case_ids, coverage, shard })
     }
 
-    /// Plans to grade recorded trials again, with the current version of their cases. Returns the problems, too.
+    /// Plans to grade recorded trials again, with the current version of their cases.
     ///
     /// # Errors
     /// See [`Self::plan`].
-    pub fn plan_regrade(
-        &self,
-        spec: &RunSpec,
-        records: Vec<model::TrialRecord>,
-    ) -> Result<(Regrade, Vec<Diagnostic>), Error> {
+    pub fn plan_regrade(&self, spec: RunSpec, records: Vec<model::TrialRecord>) -> Result<PlannedRegrade, Error> {
         let NamedCases { targets, cases } = NamedCases::of(spec.overrides(), &self.cwd)?;
+        self.check_choices(&spec)?;
         let loaded = self.load(targets, spec.overrides().selection.skill.clone());
-        let settings = self.settings_for(spec, &loaded)?;
-        let Loaded { suites, diagnostics, modules } = loaded;
+        let settings = self.settings_for(&spec, &loaded);
+        let Loaded { suites, diagnostics, modules, .. } = loaded;
         let selection = Selection { cases, tags: spec.overrides().selection.tags.clone(), ..Selection::default() };
         let today = self.request(&suites, &settings, &selection, modules);
         let (regrade, planning) = runner::plan_regrade(RegradeRequest { today, records });
-        let mut all = self.problems(spec, diagnostics);
+        let mut all = self.problems(&spec, diagnostics);
         all.extend(planning);
         self.mask_all(&settings, &mut all);
-        Ok((regrade, all))
+        Ok(PlannedRegrade { spec, regrade, diagnostics: all })
     }
 
     /// Loads `targets`, or the whole project if empty; suites of skills are about `skill` if it is given.
@@ -166,18 +175,23 @@ impl Session {
         read_script(file, &self.cwd)
     }
 
-    /// Returns the settings of the runner for `loaded`, in which private folders are hidden.
-    fn settings_for(&self, spec: &RunSpec, loaded: &Loaded) -> Result<runner::Settings, Error> {
+    /// Checks the settings with which no case can run, so that nothing is loaded in vain.
+    fn check_choices(&self, spec: &RunSpec) -> Result<(), Error> {
         check_sandbox(spec, self)?;
-        let mut settings = self.settings(spec);
-        if settings.cassettes.mode == CassetteMode::Record && self.is_ci() {
+        if spec.cassette() == CassetteMode::Record && self.is_ci() {
             return Err(Error::usage("cassettes are not recorded in CI (the variable `CI` is set)")
                 .hint("record them on your machine and commit them; CI replays them with `--cassette replay`"));
         }
+        Ok(())
+    }
+
+    /// Returns the settings of the runner for `loaded`, in which private folders are hidden.
+    fn settings_for(&self, spec: &RunSpec, loaded: &Loaded) -> runner::Settings {
+        let mut settings = self.settings(spec);
         let private = &mut settings.sandbox.isolation.private;
         private.extend(private_folders(&loaded.suites, &self.cwd));
         private.extend(settings.cassettes.directory.clone());
-        Ok(settings)
+        settings
     }
 
     fn request<'a>(

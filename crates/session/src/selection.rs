@@ -1,4 +1,4 @@
-//! Which cases a run selects: by name, by tag, or because they failed in an earlier run.
+//! Selection of the cases of a run: by name, by tag, or because they failed in an earlier run.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::Path;
@@ -19,7 +19,7 @@ const OF_CASE: &str = "::";
 
 /// Targets of the command line: what to load, and which cases of it to run.
 pub(crate) struct NamedCases {
-    /// What to load.
+    /// Files, directories and skills to load.
     pub(crate) targets: Vec<String>,
     /// Names of the cases to run.
     pub(crate) cases: Vec<String>,

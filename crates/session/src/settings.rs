@@ -4,11 +4,12 @@
 mod adversaries;
 mod applies;
 pub mod calibration;
+mod configuration;
 mod configured;
 mod table;
 mod variables;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -24,6 +25,7 @@ use crate::layer::Layer;
 use crate::overrides::{ForkFrom, Overrides, written};
 use crate::path::shown;
 use crate::sandbox_choice;
+use crate::selection::failed_cases;
 use crate::session::Session;
 
 pub use self::configured::{GITHUB, TERMINAL, reports};
@@ -46,9 +48,9 @@ pub struct Row {
     pub layer: Layer,
 }
 
-/// What a run does: each setting with its final value and its source. It does not change afterwards, and another
-/// process with a copy of the project can run the same from it. Secrets are not part of it: each process takes them
-/// from its own environment.
+/// Specification of a run: each setting with its final value and its source. It does not change after
+/// [`Session::resolve`], and another process with a copy of the project can run the same from it. Secrets are not part
+/// of it: each process takes them from its own environment.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunSpec {
@@ -58,6 +60,8 @@ pub struct RunSpec {
     overrides: Overrides,
     /// Values that depend on the machine on which the run was planned.
     decided: Decided,
+    /// SHA-256 of the project's configuration, by which copies of the project are compared.
+    configuration: String,
     /// All settings.
     rows: Vec<Row>,
     /// Problems with variables, and with files and names that the project's configuration refers to.
@@ -134,6 +138,18 @@ impl RunSpec {
         &self.decided.sandbox
     }
 
+    /// Returns a specification that selects only these cases, as `suite::case`.
+    pub fn limited_to(&self, cases: HashSet<String>) -> Self {
+        let mut spec = self.clone();
+        spec.overrides.selection.only = Some(cases);
+        spec
+    }
+
+    /// Returns the use of cassettes.
+    pub(crate) fn cassette(&self) -> CassetteMode {
+        self.decided.cassette
+    }
+
     /// Returns a map from names to values for the record. It includes the targets, so that they can be found again
     /// from any folder of the project.
     pub fn to_map(&self, session: &Session) -> Map<String, Value> {
@@ -165,11 +181,11 @@ impl Session {
     pub fn resolve(&self, overrides: &Overrides) -> Result<RunSpec, Error> {
         let mut line = overrides.clone();
         line.schedule.timeout = line.schedule.timeout.map(|timeout| timeout.in_project(&self.project));
-        let args = variables::added_to(&line, self.environment())?;
+        let mut args = variables::added_to(&line, self.environment())?;
         let typed = typed(&line, self);
         let mut problems = variables::misspelt(self.environment());
         let mut run = settings(&args, &typed, self, &mut problems);
-        let notes = sandbox_choice::choose_auto(&mut run, &self.host).into_iter().collect();
+        let mut notes: Vec<String> = sandbox_choice::choose_auto(&mut run, &self.host).into_iter().collect();
         if args.adversaries {
             adversaries::play(&mut run);
         }
@@ -180,7 +196,13 @@ impl Session {
         };
         let unjudged = run.judge.missing.clone().or_else(|| missing_judge(self, &run));
         let decided = Decided { sandbox: run.sandbox.kind.clone(), cassette, unjudged };
-        let spec = RunSpec { directory: self.directory(), overrides: args, decided, rows: Vec::new(), problems, notes };
+        // The last run can be another one by the time at which the cases are planned, and on other machines.
+        if let (None, Some(run)) = (&args.selection.only, args.selection.failures_of()) {
+            args.selection.only = Some(failed_cases(&*self.read_store()?, run, &mut notes)?);
+        }
+        let configuration = configuration::hash(&args, self);
+        let directory = self.directory();
+        let spec = RunSpec { directory, overrides: args, decided, configuration, rows: Vec::new(), problems, notes };
         Ok(self.with_rows(spec, &typed))
     }
 
@@ -233,14 +255,23 @@ impl Session {
     /// Returns an error that names the first setting with another value.
     pub fn agrees_with(&self, spec: &RunSpec) -> Result<(), Error> {
         let here = self.with_rows(spec.clone(), &spec.typed());
-        let differs =
-            |(one, other): &(&Row, &Row)| !OF_THIS_MACHINE.contains(&one.name.as_str()) && one.value != other.value;
-        match spec.rows.iter().zip(&here.rows).find(differs) {
-            Some((then, now)) => Err(Error::usage(format!(
-                "this copy of the project differs: `{}` is {} here and {} in the run",
-                then.name, now.value, then.value
-            ))),
-            None => Ok(()),
+        let names: BTreeSet<&str> = spec.rows.iter().chain(&here.rows).map(|row| &*row.name).collect();
+        for name in names.into_iter().filter(|name| !OF_THIS_MACHINE.contains(name)) {
+            let [then, now] = [spec, &here].map(|spec| spec.rows.iter().find(|row| row.name == name));
+            let difference = match (then, now) {
+                (Some(then), Some(now)) if then.value == now.value => continue,
+                (Some(then), Some(now)) => format!("is {} here and {} in the run", now.value, then.value),
+                (Some(_), None) => "is not a setting of this version of trialrun".to_owned(),
+                (None, _) => "is not a setting of the version of trialrun that planned the run".to_owned(),
+            };
+            return Err(Error::usage(format!("this copy of the project differs: `{name}` {difference}")));
+        }
+        match configuration::hash(&spec.overrides, self) == spec.configuration {
+            true => Ok(()),
+            false => Err(Error::usage(
+                "this copy of the project differs: its configuration, or a file that the configuration needs, is not \
+                 that of the run",
+            )),
         }
     }
 

@@ -1,17 +1,16 @@
 //! Trials as data, from which another process with a copy of the project can run them.
 
 use std::collections::{HashMap, HashSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use model::{Arm, Limits, TrialId};
+use model::{Arm, Limits, SkillInfo, TrialId};
 use runner::PlannedTrial;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
+use crate::content_hash::{ContentHashes, files_below};
 use crate::dependencies::{self, Dependencies};
 use crate::error::Error;
-use crate::invocation::hash_of;
 use crate::path::{normalize, shown};
 use crate::plan::Planned;
 use crate::session::Session;
@@ -24,15 +23,20 @@ use crate::settings::RunSpec;
 pub struct TrialSpec {
     /// Id of the trial.
     pub id: TrialId,
-    /// Position of its case among all cases of the plan, from 0.
+    /// Position of its case among all cases that were loaded, from 0; cases that are not selected count too.
     pub position: usize,
     /// Its case.
     pub case: CaseFile,
+    /// Skill or sub-agent that the case is about, with the hash of its files.
+    pub skill: Option<SkillInfo>,
+    /// SHA-256 of the agent's configuration in the project, without secrets, and of the files that it names; `None` if
+    /// the project does not configure the agent.
+    pub agent_hash: Option<String>,
     /// Agent by name, model and variant.
     pub arm: Arm,
     /// The limits in force.
     pub limits: Limits,
-    /// What its agent may do.
+    /// Permissions of its agent.
     pub policy: Policy,
 }
 
@@ -42,11 +46,11 @@ pub struct TrialSpec {
 pub struct CaseFile {
     /// Path relative to the project's folder.
     pub file: String,
-    /// SHA-256 of the file and of the files that it depends on.
+    /// SHA-256 of the file, of the files that it depends on, and of those in folders that are copied to the sandbox.
     pub content_hash: String,
 }
 
-/// What an agent may do in a trial.
+/// Permissions of an agent in a trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Policy {
@@ -56,7 +60,7 @@ pub struct Policy {
     pub network: String,
     /// Remote that it pushes to.
     pub remote: String,
-    /// How it handles permissions.
+    /// Permission mode of the agent.
     pub permission_mode: String,
 }
 
@@ -64,18 +68,33 @@ impl Session {
     /// Returns the planned trials as data, in the order of the plan.
     pub fn trial_specs(&self, planned: &Planned) -> Vec<TrialSpec> {
         let of_suites = dependencies::of_suites(self, &planned.plan.trials);
-        let mut hashes: HashMap<(PathBuf, String), String> = HashMap::new();
+        let mut hashes = ContentHashes::new(&self.project.root);
+        let mut of_cases: HashMap<(PathBuf, PathBuf, Vec<PathBuf>), String> = HashMap::new();
+        let mut of_agents: HashMap<String, String> = HashMap::new();
+        let mask = self.mask();
         let sandboxes = &planned.plan.settings.sandbox;
         let spec = |trial: &Arc<PlannedTrial>| {
             let written = &*trial.case.source.file;
             let file = normalize(&self.cwd.join(written));
-            let hash = hashes
-                .entry((trial.file.to_path_buf(), written.to_owned()))
-                .or_insert_with(|| self.hash(&file, of_suites.get(&*trial.file)));
+            let trees = &trial.case.fixtures.copy_trees;
+            let copied: Vec<PathBuf> = trees.iter().map(|tree| self.cwd.join(&tree.from)).collect();
+            let key = (trial.file.to_path_buf(), file.clone(), copied);
+            let content_hash = of_cases.entry(key).or_insert_with_key(|(suite, file, copied)| {
+                let depends_on = of_suites.get(suite).into_iter().flat_map(Dependencies::paths);
+                let copied = copied.iter().flat_map(|folder| files_below(folder));
+                hashes.of_files(depends_on.chain([file]).cloned().chain(copied))
+            });
+            let content_hash = content_hash.clone();
+            let agent_hash = trial.config.as_ref().map(|config| {
+                let hash = of_agents.entry(config.name.clone()).or_insert_with(|| hashes.of_agent(config, &mask));
+                hash.clone()
+            });
             TrialSpec {
                 id: trial.id.clone(),
                 position: trial.position,
-                case: CaseFile { file: shown(&file, &self.project.root), content_hash: hash.clone() },
+                case: CaseFile { file: shown(&file, &self.project.root), content_hash },
+                skill: trial.skill_info(),
+                agent_hash,
                 arm: (*trial.arm).clone(),
                 limits: (*trial.limits).clone(),
                 policy: Policy {
@@ -89,6 +108,20 @@ impl Session {
         planned.plan.trials.iter().map(spec).collect()
     }
 
+    /// Plans all trials of `spec`, which another process resolved, and returns them also as data.
+    ///
+    /// # Errors
+    /// Returns an error if a setting differs in this copy of the project, or if the trials cannot be planned with it.
+    pub fn plan_again(&self, spec: &RunSpec) -> Result<(Planned, HashMap<TrialId, TrialSpec>), Error> {
+        self.agrees_with(spec)?;
+        let planned = self.plan(spec)?;
+        if let Some(problem) = planned.first_error() {
+            return Err(Error::usage(format!("the run cannot be planned with this copy of the project: {problem}")));
+        }
+        let trials = self.trial_specs(&planned).into_iter().map(|trial| (trial.id.clone(), trial)).collect();
+        Ok((planned, trials))
+    }
+
     /// Plans `trials`, which another process planned from `spec`. They are the part `shard` of the run.
     ///
     /// # Errors
@@ -99,19 +132,12 @@ impl Session {
         trials: &[TrialSpec],
         shard: Option<(u64, u64)>,
     ) -> Result<Planned, Error> {
-        self.agrees_with(spec)?;
-        let mut planned = self.plan(spec)?;
-        let here: HashMap<TrialId, TrialSpec> =
-            self.trial_specs(&planned).into_iter().map(|trial| (trial.id.clone(), trial)).collect();
+        let (mut planned, here) = self.plan_again(spec)?;
         for wanted in trials {
-            let Some(found) = here.get(&wanted.id) else {
-                return Err(Error::usage(format!("this copy of the project has no trial {}", wanted.id)));
-            };
-            if let Some(what) = difference(wanted, found) {
-                return Err(Error::usage(format!(
-                    "this copy of the project differs: {what} of the trial {}",
-                    wanted.id
-                )));
+            let found = here.get(&wanted.id);
+            wanted.agrees_with(found)?;
+            if found.is_some_and(|found| found.position != wanted.position) {
+                return Err(wanted.differs("the position"));
             }
         }
         let wanted: HashSet<&TrialId> = trials.iter().map(|trial| &trial.id).collect();
@@ -119,31 +145,32 @@ impl Session {
         planned.shard = shard;
         Ok(planned)
     }
+}
 
-    /// Returns the hash of `file` and of the files on which its suite depends. Folders are not part of it: those of
-    /// skills have a hash of their own.
-    fn hash(&self, file: &Path, dependencies: Option<&Dependencies>) -> String {
-        let mut files: Vec<&PathBuf> = dependencies.into_iter().flat_map(Dependencies::paths).collect();
-        let own = file.to_owned();
-        files.push(&own);
-        files.sort_unstable();
-        files.dedup();
-        let mut all = Sha256::new();
-        for file in files {
-            if let Some(hash) = hash_of(file) {
-                all.update(shown(file, &self.project.root));
-                all.update([0]);
-                all.update(hash);
-            }
-        }
-        model::text::hex(&all.finalize())
+impl TrialSpec {
+    /// Checks that the trial means the same as `here`, the trial with its id in another copy of the project. That copy
+    /// may lack other cases, so the position does not count.
+    ///
+    /// # Errors
+    /// Returns an error that names the first part that differs.
+    pub fn agrees_with(&self, here: Option<&Self>) -> Result<(), Error> {
+        let Some(here) = here else {
+            return Err(Error::usage(format!("this copy of the project has no trial {}", self.id)));
+        };
+        difference(self, here).map_or(Ok(()), |what| Err(self.differs(what)))
+    }
+
+    fn differs(&self, what: &str) -> Error {
+        Error::usage(format!("this copy of the project differs: {what} of the trial {}", self.id))
     }
 }
 
 /// Returns what differs between two versions of a trial.
 fn difference(one: &TrialSpec, other: &TrialSpec) -> Option<&'static str> {
     [
-        ("the file", one.case == other.case && one.position == other.position),
+        ("the file", one.case == other.case),
+        ("the skill", one.skill == other.skill),
+        ("the configuration of the agent", one.agent_hash == other.agent_hash),
         ("the arm", one.arm == other.arm),
         ("the limits", one.limits == other.limits),
         ("the policy", one.policy == other.policy),
@@ -155,6 +182,7 @@ fn difference(one: &TrialSpec, other: &TrialSpec) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::path::Path;
     use std::process::Command;
 
     use serde_json::Value;
@@ -163,7 +191,7 @@ mod tests {
     use super::*;
     use crate::overrides::Overrides;
     use crate::run::Launch;
-    use crate::tests::session_in;
+    use crate::tests::{session_in, session_with};
 
     /// Variable with the folder of the process that runs a part of the trials.
     const FOLDER: &str = "TRIALRUN_SESSION_PART";
@@ -289,5 +317,112 @@ mod tests {
         assert!(refusal().contains("differs: the file of the trial one::"), "{}", refusal());
         fs::write(root.join("trialrun.yaml"), "defaults:\n  agent: fake\n  retries: 3\n").unwrap();
         assert!(refusal().contains("`retries` is 3 here and 0 in the run"), "{}", refusal());
+    }
+
+    /// Files of a project with a skill, a configured agent, and a folder that is copied.
+    const CONFIGURED: [(&str, &str); 7] = [
+        (
+            "trialrun.yaml",
+            "agents:\n  mine:\n    type: custom\n    module: ./agent/index.ts\n    options: { key: \"${env.MY_API_KEY}\" }\n\
+             defaults:\n  agent: mine\npricing: prices.yaml\n",
+        ),
+        ("agent/index.ts", "import { answer } from './answer.ts';\nexport const execute = async () => answer;\n"),
+        ("agent/answer.ts", "export const answer = 'yes';\n"),
+        ("prices.yaml", "{}\n"),
+        ("skills/refunds/SKILL.md", "---\nname: refunds\ndescription: Refunds orders.\n---\nRefund it.\n"),
+        ("skills/refunds/tests/one.yaml", ONE),
+        ("skills/refunds/tests/shop/orders.csv", "1,paid\n"),
+    ];
+
+    const ONE: &str = "scenario: one\nskill: refunds\nuser_prompt: refund order 1\nfixtures:\n  copy_trees:\n    - from: shop\n\
+                       assertions:\n  - contains: yes\n";
+
+    #[test]
+    fn a_copy_with_another_skill_agent_or_configuration_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        let [one, other] = ["one", "other"].map(|name| root.join(name));
+        for (copy, (file, text)) in [&one, &other].iter().flat_map(|copy| CONFIGURED.map(|file| (copy, file))) {
+            fs::create_dir_all(copy.join(file).parent().unwrap()).unwrap();
+            fs::write(copy.join(file), text).unwrap();
+        }
+        let session = session_with(&one, &[("MY_API_KEY", "sk-proj-4f9a7c1e2b8d6053")]);
+        let spec = session.resolve(&Overrides::default()).unwrap();
+        let planned = session.plan(&spec).unwrap();
+        assert_eq!(planned.diagnostics, []);
+        let trials = session.trial_specs(&planned);
+        let refusal = || {
+            let other = session_with(&other, &[("MY_API_KEY", "sk-proj-0a1b2c3d4e5f6071")]);
+            other.plan_trials(&spec, &trials, None).err().map(|error| error.to_string()).unwrap_or_default()
+        };
+        assert_eq!(refusal(), "", "the folder and the key may differ");
+        for (file, text, expected) in [
+            ("skills/refunds/notes.md", "Ask first.", "the skill of the trial"),
+            ("agent/answer.ts", "export const answer = 'no';", "the configuration of the agent of the trial"),
+            ("skills/refunds/tests/shop/orders.csv", "1,open", "the file of the trial"),
+            ("prices.yaml", "# none\n{}\n", "its configuration, or a file that the configuration needs"),
+        ] {
+            let before = fs::read_to_string(other.join(file)).ok();
+            fs::write(other.join(file), text).unwrap();
+            assert!(refusal().contains(expected), "{file}: {}", refusal());
+            match before {
+                Some(before) => fs::write(other.join(file), before).unwrap(),
+                None => fs::remove_file(other.join(file)).unwrap(),
+            }
+        }
+    }
+
+    #[test]
+    fn settings_of_another_version_or_machine_are_compared_by_name() {
+        let folder = tempfile::tempdir().unwrap();
+        project(folder.path());
+        let session = session_in(folder.path());
+        let spec = serde_json::to_value(session.resolve(&Overrides::default()).unwrap()).unwrap();
+        let agreement = |change: &dyn Fn(&mut Vec<Value>)| {
+            let mut spec = spec.clone();
+            change(spec["rows"].as_array_mut().unwrap());
+            let spec: RunSpec = serde_json::from_value(spec).unwrap();
+            session.agrees_with(&spec).map_err(|error| error.to_string())
+        };
+        let set = |rows: &mut Vec<Value>, name: &str, value: Value| {
+            rows.iter_mut().filter(|row| row["name"] == name).for_each(|row| row["value"] = value.clone());
+        };
+        assert_eq!(agreement(&|rows| rows.reverse()), Ok(()));
+        for name in ["jobs", "state", "tests"] {
+            assert_eq!(agreement(&|rows| set(rows, name, "other".into())), Ok(()), "{name}");
+        }
+        let refused = |change: &dyn Fn(&mut Vec<Value>)| agreement(change).unwrap_err();
+        assert!(refused(&|rows| set(rows, "retries", 9.into())).contains("`retries` is 0 here and 9 in the run"));
+        let is_unknown = refused(&|rows| set(rows, "seed", Value::Null));
+        assert!(is_unknown.contains("`seed`"), "{is_unknown}");
+        let older = refused(&|rows| rows.retain(|row| row["name"] != "retries"));
+        assert!(older.contains("`retries` is not a setting of the version"), "{older}");
+        let newer = refused(&|rows| rows[0]["name"] = "new".into());
+        assert!(newer.contains("this version") || newer.contains("the version"), "{newer}");
+    }
+
+    #[test]
+    fn failures_of_an_earlier_run_are_part_of_the_specification() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        project(&root);
+        let session = session_in(&root);
+        let mut overrides = Overrides::default();
+        overrides.output.label = Some("nightly".to_owned());
+        for _ in 0..2 {
+            run(&session, session.plan(&session.resolve(&overrides).unwrap()).unwrap());
+        }
+        overrides.selection.failed_in = Some("nightly".to_owned());
+        let spec = session.resolve(&overrides).unwrap();
+        assert!(spec.notes()[0].starts_with("2 runs have the label `nightly`; "), "{:?}", spec.notes());
+        let mut overrides = Overrides::default();
+        overrides.selection.last_failed = true;
+        let spec = session.resolve(&overrides).unwrap();
+        // Another machine has no record, and the one here has a newer run.
+        fs::remove_dir_all(root.join("state")).unwrap();
+        let spec: RunSpec = serde_json::from_str(&session.spec_to_json(&spec).unwrap()).unwrap();
+        let planned = session.plan(&spec).unwrap();
+        let cases: Vec<&str> = planned.plan.trials.iter().map(|trial| &*trial.id.case).collect();
+        assert_eq!(cases, ["three"]);
     }
 }

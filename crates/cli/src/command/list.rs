@@ -84,6 +84,7 @@ pub fn run(global: &Global, args: &ListArgs, terminal: &Terminal) -> Result<Exit
     let (_, prepared) = place::plan(global, &run)?;
     let trials = &prepared.plan.trials;
     if args.json {
+    terminal.notes(prepared.spec.notes());
         let rows: Vec<_> = trials
             .iter()
             .map(|trial| {

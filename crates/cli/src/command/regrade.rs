@@ -21,7 +21,7 @@ use crate::workspace::WorkspaceArgs;
 use crate::{exit, limits, place};
 use session::overrides::{GateArgs, JudgeArgs, Overrides, ReportArgs, parse_jobs, parse_label};
 use session::settings::{SKILL, TARGETS};
-use session::{RunSpec, Session, record};
+use session::{PlannedRegrade, RunSpec, Session, record};
 
 /// Arguments of `regrade`.
 #[derive(Debug, clap::Args)]
@@ -78,8 +78,8 @@ pub fn run(global: &Global, args: &RegradeArgs, terminal: &Terminal) -> Result<E
     }
     let run_args = run_args(args, &*store, &then, &records)?;
     check_directories(&requested(&args.report)?)?;
-    let Prepared { session, spec, regrade, diagnostics } =
-        prepare(global, run_args, &then, records, !args.names_suites())?;
+    let (session, planned) = plan(global, run_args, &then, records, !args.names_suites())?;
+    let PlannedRegrade { spec, regrade, diagnostics } = planned;
     terminal.diagnostics(&diagnostics);
     if diagnostics.iter().any(|problem| args.gates.strict || problem.is_error()) {
         return Ok(ExitCode::from(exit::INVALID));
@@ -92,11 +92,9 @@ pub fn run(global: &Global, args: &RegradeArgs, terminal: &Terminal) -> Result<E
             if unfinished == 1 { "is" } else { "are" }
         ));
     }
-    for note in &regrade.notes {
-        terminal.err(&format!("note: {note}\n"));
-    }
-    let settings = session.settings(&spec);
-    let info = info(args, &spec, &regrade, &then, settings.jobs);
+    terminal.notes(&regrade.notes);
+    let judgements = regrade.settings().judge.store.clone();
+    let info = info(args, &spec, &regrade, &then);
     let (recorder, host) = (session.open_store()?, Arc::clone(&session.host));
     let (reports, warnings) = (requested(&args.report)?, Warnings::default());
     let otlp = for_otlp(&reports, terminal, &warnings);
@@ -114,7 +112,7 @@ pub fn run(global: &Global, args: &RegradeArgs, terminal: &Terminal) -> Result<E
     let ended = record(info.jobs, recorder, (reporters, hash), place::SIGNALS, |controls, listener| {
         runner::regrade(regrade, host, info, controls, listener, archive)
     })?;
-    let cache_problem = settings.judge.store.as_ref().and_then(|store| store.problem());
+    let cache_problem = judgements.and_then(|store| store.problem());
     for warning in warnings.take().into_iter().chain(cache_problem) {
         terminal.err(&format!("warning: {warning}\n"));
     }
@@ -167,22 +165,14 @@ fn files(store: &dyn Store, run: &str, records: &[TrialRecord]) -> Result<Vec<St
     Ok(files.into_iter().collect())
 }
 
-/// Everything that is needed before grading starts.
-struct Prepared {
-    session: Session,
-    spec: RunSpec,
-    regrade: Regrade,
-    diagnostics: Vec<model::Diagnostic>,
-}
-
 /// Loads and plans. If the targets `are_recorded`, they are relative to the project's folder.
-fn prepare(
+fn plan(
     global: &Global,
     mut args: Overrides,
     then: &RunInfo,
     records: Vec<TrialRecord>,
     are_recorded: bool,
-) -> Result<Prepared, CliError> {
+) -> Result<(Session, PlannedRegrade), CliError> {
     let here = place::open(global, &[])?;
     let directory = if are_recorded { &here.project.root } else { &here.cwd };
     let session = place::open_from(&here, directory, &args.places(directory)?);
@@ -190,8 +180,8 @@ fn prepare(
     if judges_then(&mut args, &spec, then) {
         spec = session.resolve(&args)?;
     }
-    let (regrade, diagnostics) = session.plan_regrade(&spec, records)?;
-    Ok(Prepared { session, spec, regrade, diagnostics })
+    let planned = session.plan_regrade(spec, records)?;
+    Ok((session, planned))
 }
 
 /// Uses the judge of that run, unless another one is given. Returns `true` if it differs from the judge that would
@@ -221,7 +211,7 @@ fn judges_then(args: &mut Overrides, spec: &RunSpec, then: &RunInfo) -> bool {
     is_other || is_elsewhere || is_more
 }
 
-fn info(args: &RegradeArgs, spec: &RunSpec, regrade: &Regrade, then: &RunInfo, jobs: usize) -> RunInfo {
+fn info(args: &RegradeArgs, spec: &RunSpec, regrade: &Regrade, then: &RunInfo) -> RunInfo {
     let mut settings = then.settings.clone();
     let own = [
         "judge",
@@ -247,7 +237,7 @@ fn info(args: &RegradeArgs, spec: &RunSpec, regrade: &Regrade, then: &RunInfo, j
         trialrun_version: env!("CARGO_PKG_VERSION").to_owned(),
         settings,
         trials: regrade.ids(),
-        jobs: jobs.min(regrade.trials()).max(1),
+        jobs: regrade.settings().jobs.min(regrade.trials()).max(1),
         invocation: None,
         shard: None,
         missing_shards: None,

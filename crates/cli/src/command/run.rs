@@ -98,9 +98,7 @@ pub fn run_planned(
     if let Some(note) = untested_rates(&planned.plan) {
         terminal.err(&note);
     }
-    for note in &planned.notes {
-        terminal.err(&format!("note: {note}\n"));
-    }
+    terminal.notes(planned.spec.notes());
     if matches!(origin, Origin::Command(_)) && !first_run::confirm(args, &planned.plan, session, terminal)? {
         terminal.err("nothing was run\n");
         return Ok(ExitCode::from(exit::NOTHING));

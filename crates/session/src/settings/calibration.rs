@@ -1,6 +1,6 @@
 //! Reads the calibration that the judge needs before it may decide assertions.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use model::{CALIBRATION_SCHEMA, Calibration, CalibrationGate};
 
@@ -20,12 +20,17 @@ pub fn min_kappa(args: &Overrides, session: &Session) -> f64 {
     args.judging.judge_min_kappa.or(value(&session.project.judge.min_kappa)).unwrap_or(MIN_KAPPA)
 }
 
-/// Returns the condition for the judge, if the command line or the project names a calibration.
-pub(super) fn gate(args: &Overrides, session: &Session) -> Option<CalibrationGate> {
-    let path = match &args.judging.judge_calibration {
+/// Returns the calibration that the command line or the project names.
+pub(super) fn file(args: &Overrides, session: &Session) -> Option<PathBuf> {
+    match &args.judging.judge_calibration {
         Some(typed) => Some(typed).filter(|typed| !typed.is_empty()).map(|typed| session.cwd.join(typed)),
         None => value(&session.project.judge.calibration).map(|file| session.project.root.join(file)),
-    }?;
+    }
+}
+
+/// Returns the condition for the judge, if there is a calibration.
+pub(super) fn gate(args: &Overrides, session: &Session) -> Option<CalibrationGate> {
+    let path = file(args, session)?;
     let file = shown(&path, &session.cwd);
     let calibration = read(&path, &file);
     Some(CalibrationGate { file, calibration, min_kappa: min_kappa(args, session) })

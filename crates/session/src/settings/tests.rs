@@ -1,4 +1,4 @@
-//! What a resolved run contains.
+//! Contents of a resolved run.
 
 use std::fs;
 use std::path::Path;
@@ -72,4 +72,28 @@ fn overrides_are_read_from_json_in_their_written_form() {
     assert_eq!(again.arms.agent, ["fake"]);
     let wrong = serde_json::from_str::<Overrides>(r#"{"arms": {"trial": 3}}"#).unwrap_err();
     assert!(wrong.to_string().contains("unknown field `trial`"), "{wrong}");
+}
+
+#[test]
+fn a_judge_that_must_not_be_asked_is_not_asked_during_replay() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("trialrun.yaml"), "defaults:\n  cassette: replay\n").unwrap();
+    let session = session_with(folder.path(), &[]);
+    let overrides = Overrides { unjudged: Some("this command asks no judge".into()), ..Overrides::default() };
+    let settings = session.settings(&session.resolve(&overrides).unwrap());
+    assert_eq!(settings.judge.missing.as_deref(), Some("this command asks no judge"));
+    let settings = session.settings(&session.resolve(&Overrides::default()).unwrap());
+    assert_eq!(settings.judge.missing, None, "recorded answers need no key");
+}
+
+#[test]
+fn adversaries_neither_record_nor_replay_whatever_the_project_says() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("trialrun.yaml"), "defaults:\n  cassette: record\n").unwrap();
+    let session = session_with(folder.path(), &[("CI", "true")]);
+    let adversaries = session.resolve(&Overrides { adversaries: true, ..Overrides::default() }).unwrap();
+    assert_eq!((value(&adversaries, "cassette"), adversaries.cassette()), (json!("off"), CassetteMode::Off));
+    session.plan(&adversaries).unwrap();
+    let recording = session.resolve(&Overrides::default()).unwrap();
+    assert!(session.plan(&recording).err().unwrap().to_string().contains("not recorded in CI"));
 }

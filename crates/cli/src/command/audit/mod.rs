@@ -103,12 +103,12 @@ pub fn run(global: &Global, args: &AuditArgs, terminal: &Terminal) -> Result<Exi
     }
     if stopped.is_none() && !good.is_empty() {
         let mutations = Mutations::of(&good);
-        let (regrade, _) = context.plan_regrade(&spec, mutations.records())?;
+        let regrade = context.plan_regrade(spec, mutations.records())?.regrade;
         let archive: Arc<dyn Archive> = Arc::new(mutations.evidence());
         let info = model::RunInfo { trials: regrade.ids(), ..info };
         let records = Arc::new(Records::default());
         let listener: Arc<dyn Listener> = Arc::clone(&records) as _;
-        let (jobs, host) = (context.settings(&spec).jobs, Arc::clone(&context.host));
+        let (jobs, host) = (regrade.settings().jobs, Arc::clone(&context.host));
         let end = unrecorded(jobs, place::SIGNALS, |controls| {
             runner::regrade(regrade, host, info, controls, listener, archive)
         })?;

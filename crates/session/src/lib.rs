@@ -75,6 +75,8 @@ mod tests {
     use sandbox::supervise::Supervisor;
 
     use super::{Place, Session};
+    mod together;
+
 
     /// Opens a session in `directory`, with an empty environment.
     pub fn session_in(directory: &Path) -> Session {

@@ -11,7 +11,13 @@
 //! let place = Place { directory: "/project".into(), state: None, agents: Vec::new(), host: Arc::new(host()) };
 //! let session = Session::open(place, &[])?;
 //! let spec = session.resolve(&Overrides::default())?;
-//! let planned = session.plan(&spec)?;
+//! let mut planned = session.plan(&spec)?;
+//! for warning in session.check(&mut planned)? {
+//!     eprintln!("{warning}");
+//! }
+//! if let Some(problem) = planned.first_error() {
+//!     return Err(trialrun_session::Error::usage(problem.to_string()));
+//! }
 //! let started = session.start(&planned, None)?;
 //! let (ended, _) = session.run(planned, started, Launch::default())?;
 //! assert_eq!(ended.summary.by_outcome.passed, ended.summary.trials);
@@ -57,7 +63,7 @@ pub use path::{normalize, shown};
 pub use plan::{Planned, PlannedRegrade};
 pub use prices::note as price_note;
 pub use recording::Recorded;
-pub use run::{Launch, Resumed, Signals, Started, record, unrecorded};
+pub use run::{Launch, Resumed, Signals, Started, record, unrecorded, uses_real_remote};
 pub use run_lock::{LockError, RunLock};
 pub use sandbox_choice::{AUTO_SANDBOX, try_out};
 pub use selection::none_failed;

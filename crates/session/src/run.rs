@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use model::{Diagnostic, Lease, RunInfo, Shard};
+use model::{Diagnostic, Lease, RemoteMode, RunInfo, Shard};
 use report::{Reporter, RunHash};
-use runner::{Control, Listener, RunEnd};
+use runner::{Control, Listener, Plan, PlannedTrial, RunEnd};
 use sandbox::Breakage;
 use store::Store;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -74,12 +74,17 @@ impl Default for Signals {
 
 impl Session {
     /// Makes the checks that follow planning and precede each run: creates a sandbox if the project allows another
-    /// kind in its place, and looks for files that steer tools in all sandboxes. Returns the warnings.
+    /// kind in its place, looks for files that steer tools in all sandboxes, and refuses to lend a sign-in that nothing
+    /// uses. Returns the warnings.
     ///
     /// # Errors
     /// Returns an error if the machine does not allow a check, or if the other kind of sandbox cannot be planned with.
     pub fn check(&self, planned: &mut Planned) -> Result<Vec<Diagnostic>, Error> {
         let mut warnings = Vec::new();
+        if planned.spec.overrides().sandboxes.lend_git_sign_in && !uses_real_remote(&planned.plan) {
+            return Err(Error::usage("`--lend-git-sign-in` needs `--remote real`")
+                .hint("the agents of this run push to copies of the source repository, which need no sign-in"));
+        }
         let chosen = planned.spec.sandbox();
         if let Some(fallback) = self.project.sandbox_fallback.as_ref().filter(|fallback| *fallback != chosen)
             && let Some(reason) = sandbox_choice::try_out(&planned.plan, &self.host)?
@@ -199,6 +204,13 @@ async fn pass_on(mut from: UnboundedReceiver<Control>, to: UnboundedSender<Contr
 
 /// Runs the future that `start` returns from the controls and the listener, and records its events. At the end of the
 /// run, the reporters read its hash.
+/// Returns `true` if the agent of a trial can push to the source repository itself.
+pub fn uses_real_remote(plan: &Plan) -> bool {
+    let settings = &plan.settings.sandbox;
+    let is_real = |trial: &Arc<PlannedTrial>| settings.remote_of(&trial.case) == RemoteMode::Real;
+    settings.source_repo.is_some() && plan.trials.iter().any(is_real)
+}
+
 ///
 /// # Errors
 /// Returns an error if threads cannot be started, or if the run cannot.

@@ -47,14 +47,19 @@ pub fn try_out(plan: &Plan, host: &Host) -> Result<Option<String>, Error> {
     }
     let settings = &plan.settings.sandbox;
     let limit = Duration::from_millis(settings.setup_timeout_ms);
-    let failed = |error: std::io::Error| Error::environment(format!("cannot wait for a sandbox: {error}"));
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
-    let created = runtime.block_on(async {
-        let registry: Arc<Registry> = Registry::new();
-        let factory = SandboxFactory::open_isolated(&settings.kind, host, &registry, &settings.isolation)?;
-        factory.try_out(limit).await
-    });
-    Ok(created.err().map(|error| error.to_string()))
+    let wait = || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let created = runtime.block_on(async {
+            let registry: Arc<Registry> = Registry::new();
+            let factory = SandboxFactory::open_isolated(&settings.kind, host, &registry, &settings.isolation)?;
+            factory.try_out(limit).await
+        });
+        Ok(created.err().map(|error| error.to_string()))
+    };
+    // The caller may be in a runtime of its own, in which another one cannot wait.
+    let waited = std::thread::scope(|scope| scope.spawn(wait).join());
+    let waited = waited.unwrap_or_else(|_| Err(std::io::Error::other("the thread panicked")));
+    waited.map_err(|error: std::io::Error| Error::environment(format!("cannot wait for a sandbox: {error}")))
 }
 
 /// Returns the warning about a kind of sandbox that is replaced.

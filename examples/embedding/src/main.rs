@@ -36,7 +36,7 @@ impl<F: FnMut(String) + Send> Listener for Outcomes<F> {
 async fn run(
     tests: &Path,
     bot: &'static Executor,
-    tell: impl FnMut(String) + Send + 'static,
+    mut tell: impl FnMut(String) + Send + 'static,
 ) -> Result<Summary, Box<dyn Error>> {
     let host = Host {
         env: BTreeMap::new(),
@@ -48,9 +48,12 @@ async fn run(
     let mut overrides = Overrides { targets: vec![tests.display().to_string()], ..Overrides::default() };
     overrides.arms.agent = vec!["bot".to_owned()];
     let session = Session::open(place, &overrides.targets)?;
-    let planned = session.plan(&session.resolve(&overrides)?)?;
-    if let Some(problem) = planned.diagnostics.iter().find(|problem| problem.is_error()) {
+    let mut planned = session.plan(&session.resolve(&overrides)?)?;
+    if let Some(problem) = planned.first_error() {
         return Err(problem.to_string().into());
+    }
+    for warning in session.check(&mut planned)? {
+        tell(warning.to_string());
     }
     let (_stop, controls) = tokio::sync::mpsc::unbounded_channel();
     let end = session.run_unrecorded(planned, controls, Arc::new(Outcomes(Mutex::new(tell)))).await?;

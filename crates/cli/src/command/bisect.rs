@@ -166,7 +166,7 @@ fn attempt(
 ) -> Result<Tried, CliError> {
     let arguments = failed.arguments(turns, changes);
     let (session, mut planned) = failed.plan(here, &arguments, changes)?;
-    if let Some(problem) = planned.diagnostics.iter().find(|problem| problem.is_error()) {
+    if let Some(problem) = planned.first_error() {
         return Err(CliError::usage(problem.to_string()));
     }
     terminal.diagnostics(&session.check(&mut planned)?);

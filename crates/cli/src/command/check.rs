@@ -18,6 +18,7 @@ use crate::exit;
 use crate::global::Global;
 use crate::place;
 use crate::terminal::Terminal;
+use crate::reports::{self, requested};
 use session::overrides::{ArmArgs, CassetteArgs, Overrides, SelectionArgs};
 
 /// Arguments of `check`.
@@ -106,6 +107,7 @@ enum Output {
 /// Checks what `run` would run with the same arguments.
 pub fn check(global: &Global, args: &Overrides, terminal: &Terminal) -> Result<ExitCode, CliError> {
     check_as(global, args, args.gates.strict, Output::Listed, terminal)
+    reports::check_directories(&requested(&args.output.report)?)?;
 }
 
 fn check_as(
@@ -116,16 +118,11 @@ fn check_as(
     terminal: &Terminal,
 ) -> Result<ExitCode, CliError> {
     let is_text = matches!(output, Output::Brief | Output::Listed | Output::Verbose);
-    let (_, planned) = place::plan(global, args)?;
-    let Planned { plan, diagnostics, design, .. } = &planned;
-    let mut diagnostics = diagnostics.clone();
-    diagnostics.extend(design.iter().filter(|_| strict).cloned());
-    diagnostics.extend(unrecorded(plan, &plan.settings.cassettes));
-    // A run continues without these files.
-    for problem in plan.trials.iter().flat_map(|trial| &trial.case.broken) {
-        if !diagnostics.contains(problem) {
-            diagnostics.push(problem.clone());
-        }
+    let (session, mut planned) = place::plan(global, args)?;
+    terminal.notes(planned.spec.notes());
+    let mut diagnostics = problems(&planned, strict);
+    if output == Output::Listed && !diagnostics.iter().any(Diagnostic::is_error) {
+        diagnostics.extend(session.check(&mut planned)?);
     }
     let errors = diagnostics.iter().filter(|problem| problem.is_error()).count();
     let warnings = diagnostics.len() - errors;

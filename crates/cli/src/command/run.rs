@@ -109,10 +109,6 @@ pub fn run_planned(
         return Ok(ExitCode::from(exit::INVALID));
     }
     let real_remotes = warn_of_real_remotes(&planned.plan, terminal);
-    if args.sandboxes.lend_git_sign_in && real_remotes == 0 {
-        return Err(CliError::usage("`--lend-git-sign-in` needs `--remote real`")
-            .hint("the agents of this run push to copies of the source repository, which need no sign-in"));
-    }
     session.lend_sign_in(&mut planned)?;
     let cleaner = Arc::new(AfterTrial::default());
     if real_remotes > 0 && !planned.plan.settings.sandbox.keep {

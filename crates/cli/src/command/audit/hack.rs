@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use audit::{Hack, Weakness, WeaknessKind};
-use model::{Diagnostic, Envelope, Event, Excerpt, Outcome, RemoteMode, Step, ToolCall, TrialRecord, Trials};
+use model::{Diagnostic, Envelope, Event, Excerpt, Outcome, Step, ToolCall, TrialRecord, Trials};
 use runner::{Listener, ModelChoice, PlannedCase, PlannedTrial};
 use serde_json::{Value, json};
 use session::{Overrides, Planned, Session, shown, unrecorded};
@@ -70,9 +70,9 @@ pub(super) fn run(
     if planned.plan.trials.is_empty() {
         return Err(planned.nothing_selected());
     }
-    refuse_real_remotes(context, &planned)?;
+    refuse_real_remotes(&planned)?;
     let mut found = context.check(&mut planned)?;
-    found.extend(exposed_files(context, &planned));
+    found.extend(exposed_files(&planned));
     terminal.diagnostics(&found);
     let mut result = Hacks::default();
     planned.plan.trials.retain(|trial| {
@@ -121,10 +121,8 @@ fn plan(context: &Session, overrides: &Overrides) -> Result<Result<Planned, Prob
 }
 
 /// Returns an error if a trial could push to the real source repository.
-fn refuse_real_remotes(context: &Session, planned: &Planned) -> Result<(), CliError> {
-    let sandbox = context.settings(&planned.spec).sandbox;
-    let is_real = |trial: &Arc<PlannedTrial>| sandbox.remote_of(&trial.case) == RemoteMode::Real;
-    if sandbox.source_repo.is_some() && planned.plan.trials.iter().any(is_real) {
+fn refuse_real_remotes(planned: &Planned) -> Result<(), CliError> {
+    if session::uses_real_remote(&planned.plan) {
         return Err(CliError::usage("an agent that is told to cheat must not reach the real source repository")
             .hint("set `remote: isolated`"));
     }
@@ -132,9 +130,9 @@ fn refuse_real_remotes(context: &Session, planned: &Planned) -> Result<(), CliEr
 }
 
 /// Returns a warning if a model that is not scripted can reach the files of this machine.
-fn exposed_files(context: &Session, planned: &Planned) -> Option<Diagnostic> {
+fn exposed_files(planned: &Planned) -> Option<Diagnostic> {
     let is_free = |trial: &Arc<PlannedTrial>| !matches!(trial.model, ModelChoice::Scripted(_));
-    let is_exposed = context.settings(&planned.spec).sandbox.kind == "local";
+    let is_exposed = planned.plan.settings.sandbox.kind == "local";
     (is_exposed && planned.plan.trials.iter().any(is_free)).then(|| {
         Diagnostic::warning("an agent that is told to cheat can read and change your files in a `local` sandbox")
             .help("set `sandbox: isolated`")

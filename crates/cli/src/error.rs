@@ -11,7 +11,7 @@ pub use session::Error as CliError;
 /// Returns the exit code of the program for `error`.
 pub fn code(error: &CliError) -> ExitCode {
     ExitCode::from(match error.kind() {
-        ErrorKind::Request => exit::INVALID,
+        ErrorKind::Usage => exit::INVALID,
         ErrorKind::Nothing => exit::NOTHING,
         ErrorKind::Environment => exit::INCOMPLETE,
         ErrorKind::Stopped => signals::exit_code().unwrap_or(exit::INCOMPLETE),

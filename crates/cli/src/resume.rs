@@ -34,13 +34,13 @@ pub fn resume(
     terminal: &Terminal,
 ) -> Result<ExitCode, CliError> {
     limits::raise_open_files();
-    let context = place::open(global, &[])?;
-    let found = find(&*context.read_store()?, wanted, terminal)?;
-    let lock = context.state.lock(&found.id).map_err(|error| match error {
+    let here = place::open(global, &[])?;
+    let found = find(&*here.read_store()?, wanted, terminal)?;
+    let lock = here.state.lock(&found.id).map_err(|error| match error {
         LockError::Held(_) => CliError::usage(format!("the run {} is still in progress: {error}", found.short)),
         LockError::Io(_) => CliError::environment(format!("cannot resume the run {}: {error}", found.short)),
     })?;
-    let store = context.open_store()?;
+    let store = here.open_store()?;
     // Another process may have finished it before the lock was acquired.
     let run = store.select(&found.id)?;
     if !run.is_interrupted() {
@@ -62,7 +62,7 @@ pub fn resume(
     let only = cases.map(|trial| format!("{}::{}", trial.suite, trial.case)).collect();
     let SelectionArgs { files, evals, skill, .. } = args.selection;
     args.selection = SelectionArgs { files, evals, skill, only: Some(only), ..SelectionArgs::default() };
-    let (session, mut planned) = place::plan_from(&context, &directory, &args)?;
+    let (session, mut planned) = place::plan_from(&here, &directory, &args)?;
     // Paths on that run's command line are relative to its directory.
     below(&directory, &mut args.output);
     if !report.reports.is_empty() {
@@ -98,8 +98,8 @@ pub fn resume(
     }
     let firsts = first_trials(&planned.plan);
     let resumed = Started { store, info, lock: Some(lock), resumed: Some(Resumed { former: run.lease.clone() }) };
-    let code = run_planned(&args, &session, planned, Origin::Resumed(Box::new(resumed)), terminal)?;
-    let store = context.read_store()?;
+    let code = run_planned(&args, &session, planned, Origin::Resumed(Box::new(resumed)), workers, terminal)?;
+    let store = here.read_store()?;
     for (agent, trial) in firsts {
         let (before, now) = (finished.versions.get(&agent), store.trial(&run.id, &trial).ok());
         if let (Some(before), Some(now)) = (before, now.and_then(|record| record.agent_version))

@@ -52,14 +52,14 @@ impl WorkspaceArgs {
         named: Option<&str>,
         default: &str,
     ) -> Result<(Box<dyn Store>, RunRow), CliError> {
-        let context = place::open(global, &[])?;
+        let session = place::open(global, &[])?;
         let Place { workspace: Some(workspace), iteration } = self.place(named)? else {
-            let store = context.read_store()?;
+            let store = session.read_store()?;
             let run = named_run(&*store, named.unwrap_or(default), &Terminal::new(global))?;
             return Ok((store, run));
         };
         if !workspace.exists() {
-            let store = context.read_store()?;
+            let store = session.read_store()?;
             let run = recorded(&*store, workspace, iteration)?;
             return Ok((store, run));
         }
@@ -69,7 +69,7 @@ impl WorkspaceArgs {
                 CliError::usage(format!("the run {run} was recorded in {record}, which does not exist"))
                     .hint("`--state DIR` selects the folder that the record is in now")
             })?,
-            None => context.read_store()?,
+            None => session.read_store()?,
         };
         let run = store.select(&run)?;
         Ok((store, run))

@@ -15,11 +15,11 @@ pub struct Error {
     source: Option<Box<dyn Source + Send + Sync>>,
 }
 
-/// What an error is about.
+/// Cause of an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorKind {
     /// The request is invalid or cannot be carried out; nothing ran.
-    Request,
+    Usage,
     /// The selection is empty; nothing ran.
     Nothing,
     /// The machine; says nothing about any agent.
@@ -31,7 +31,7 @@ pub enum ErrorKind {
 impl Error {
     /// Creates an error for a request that is invalid or cannot be carried out; nothing ran.
     pub fn usage(message: impl Into<String>) -> Self {
-        Self::new(ErrorKind::Request, message)
+        Self::new(ErrorKind::Usage, message)
     }
 
     /// Creates an error for an empty selection; nothing ran.
@@ -72,7 +72,7 @@ impl Error {
         &self.hints
     }
 
-    /// Returns what the error is about.
+    /// Returns the cause of the error.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }

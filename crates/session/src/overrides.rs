@@ -1,9 +1,7 @@
-//! What a caller asks of a run, over variables, the project and the defaults. These are also the options of the command
+//! Options of a run, which override variables, the project and the defaults. These are also the options of the command
 //! line, so each is described and parsed in one place.
 //!
 //! An option without a comment is a setting, whose help is in the table of [settings](crate::settings::SETTINGS).
-
-#![expect(missing_docs, reason = "their help is in the table of settings")]
 
 pub(crate) mod written;
 
@@ -15,32 +13,41 @@ use model::Gate;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// What a caller asks of a run.
+/// Options of a run.
 #[derive(Debug, Clone, Default, Args, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Overrides {
     /// Files, directories or skills to test [default: all skills of the project, `scenarios` and `tests`]
     #[arg(value_name = "PATH|SKILL")]
     pub targets: Vec<String>,
+    /// Selection of cases.
     #[command(flatten)]
     pub selection: SelectionArgs,
+    /// Agents, models and repetitions.
     #[command(flatten)]
     pub arms: ArmArgs,
+    /// Parallelism, time and further attempts.
     #[command(flatten)]
     pub schedule: ScheduleArgs,
+    /// Limits on turns, tokens, money and time.
     #[command(flatten)]
     pub budgets: BudgetArgs,
+    /// The judge.
     #[command(flatten)]
     pub judging: JudgeArgs,
     /// Recorded model traffic.
     #[command(flatten)]
     pub cassettes: CassetteArgs,
+    /// Conditions for the exit code.
     #[command(flatten)]
     pub gates: GateArgs,
+    /// The sandboxes.
     #[command(flatten)]
     pub sandboxes: SandboxArgs,
+    /// Commands around trials.
     #[command(flatten)]
     pub hooks: HookArgs,
+    /// Files to write, and what to show.
     #[command(flatten)]
     pub output: OutputArgs,
     /// Recorded trial whose beginning all trials replay. No option sets it
@@ -117,6 +124,7 @@ impl SelectionArgs {
 #[derive(Debug, Clone, Default, Args, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[command(next_help_heading = "Agents and trials")]
+#[expect(missing_docs, reason = "the help of settings is in their table")]
 pub struct ArmArgs {
     #[arg(long, short_alias = 'a', visible_alias = "runtime", value_name = "NAME")]
     pub agent: Vec<String>,
@@ -150,6 +158,7 @@ pub struct ArmArgs {
 #[derive(Debug, Clone, Default, Args, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[command(next_help_heading = "Cassettes")]
+#[expect(missing_docs, reason = "the help of settings is in their table")]
 pub struct CassetteArgs {
     #[arg(long, value_name = "MODE")]
     #[serde(with = "written")]
@@ -164,6 +173,7 @@ pub struct CassetteArgs {
 #[derive(Debug, Clone, Default, Args, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[command(next_help_heading = "Limits")]
+#[expect(missing_docs, reason = "the help of settings is in their table")]
 pub struct ScheduleArgs {
     #[arg(long, short, short_alias = 'c', aliases = ["parallel", "concurrency"], value_name = "N", value_parser = parse_jobs)]
     pub jobs: Option<usize>,
@@ -186,6 +196,7 @@ pub struct ScheduleArgs {
 #[derive(Debug, Clone, Default, Args, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[command(next_help_heading = "Limits")]
+#[expect(missing_docs, reason = "the help of settings is in their table")]
 pub struct BudgetArgs {
     #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..))]
     pub max_turns: Option<u64>,
@@ -217,6 +228,7 @@ pub struct BudgetArgs {
 #[derive(Debug, Clone, Default, Args, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[command(next_help_heading = "Judge")]
+#[expect(missing_docs, reason = "the help of settings is in their table")]
 pub struct JudgeArgs {
     #[arg(long, alias = "grader-model", value_name = "PROVIDER:MODEL")]
     pub judge: Option<String>,
@@ -274,6 +286,7 @@ impl GateArgs {
 #[derive(Debug, Clone, Default, Args, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[command(next_help_heading = "Sandbox")]
+#[expect(missing_docs, reason = "the help of settings is in their table")]
 pub struct SandboxArgs {
     #[arg(long, value_name = "NAME")]
     pub sandbox: Option<String>,
@@ -295,6 +308,7 @@ pub struct SandboxArgs {
 #[derive(Debug, Clone, Default, Args, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[command(next_help_heading = "Hooks")]
+#[expect(missing_docs, reason = "the help of settings is in their table")]
 pub struct HookArgs {
     #[arg(long = "pre-run-command", value_name = "CMD")]
     pub pre_run_commands: Vec<String>,
@@ -314,6 +328,7 @@ pub struct HookArgs {
 #[derive(Debug, Clone, Default, Args, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[command(next_help_heading = "Output")]
+#[expect(missing_docs, reason = "the help of settings is in their table")]
 pub struct OutputArgs {
     #[arg(long, value_name = "DIR")]
     pub artifacts: Option<PathBuf>,
@@ -341,6 +356,7 @@ pub struct OutputArgs {
 #[derive(Debug, Clone, Default, Args, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[command(next_help_heading = "Output")]
+#[expect(missing_docs, reason = "the help of settings is in their table")]
 pub struct ReportArgs {
     #[arg(long = "report", alias = "format", value_name = "FORMAT[=PATH]")]
     pub reports: Vec<String>,

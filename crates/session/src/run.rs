@@ -42,7 +42,7 @@ pub struct Resumed {
     pub former: Option<Lease>,
 }
 
-/// What takes part in a run from outside.
+/// Participants of a run that its caller provides.
 #[derive(Default)]
 pub struct Launch {
     /// Reports of the run.
@@ -57,7 +57,7 @@ pub struct Launch {
     pub controls: Option<UnboundedReceiver<Control>>,
 }
 
-/// How signals to the process reach a run. By default, none do.
+/// Path on which signals to the process reach a run. By default, none do.
 #[derive(Clone, Copy)]
 pub struct Signals {
     /// Sends signals that arrive from now on to this run.

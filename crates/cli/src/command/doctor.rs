@@ -70,10 +70,10 @@ pub fn run(global: &Global, args: &DoctorArgs, terminal: &Terminal) -> Result<Ex
     findings.push(runtime.block_on(git(&host)));
     findings.push(runtime.block_on(containment(&host)));
     findings.extend(faults());
-    let context = place::open(global, &[])?;
-    let settings = context.settings(&context.resolve(&Overrides::default())?);
+    let session = place::open(global, &[])?;
+    let settings = session.settings(&session.resolve(&Overrides::default())?);
     findings.extend(isolation(&host, &settings));
-    findings.push(record(&context));
+    findings.push(record(&session));
     findings.extend(own_agents(&settings));
     findings.extend(models(&settings));
     findings.extend(prices());
@@ -282,9 +282,10 @@ fn prices() -> Vec<Finding> {
     vendors.into_iter().filter_map(finding).collect()
 }
 
-fn record(context: &Session) -> Finding {
-    let about = context.state.shown(&context.cwd);
-    let hints = context.diagnostics.iter().map(ToString::to_string).collect::<Vec<_>>();
+fn record(session: &Session) -> Finding {
+    let about = session.state.shown(&session.cwd);
+    let mut hints = session.diagnostics.iter().map(ToString::to_string).collect::<Vec<_>>();
+    hints.extend(session.find_store().err().map(|error| error.to_string()));
     Finding { kind: "record", name: "runs".into(), ready: hints.is_empty(), about: vec![about], hints }
 }
 

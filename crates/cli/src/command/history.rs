@@ -33,9 +33,9 @@ pub struct HistoryArgs {
 
 /// Lists recorded runs or their trials, newest run first.
 pub fn run(global: &Global, args: &HistoryArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
-    let context = place::open(global, &[])?;
+    let session = place::open(global, &[])?;
     // A missing record is an empty history, not an error.
-    let store = context.find_store()?;
+    let store = session.find_store()?;
     if args.cases || args.suite.is_some() || args.case.is_some() {
         trials(store.as_deref(), args, terminal)
     } else {

@@ -55,8 +55,8 @@ pub struct Cached {
 impl Cache {
     /// Opens the cache of a project. With `refresh`, profiles are written but not used. An unreadable file counts as
     /// empty.
-    pub fn open(context: &Session, refresh: bool) -> Self {
-        let file = context.state.folder.join(FILE);
+    pub fn open(session: &Session, refresh: bool) -> Self {
+        let file = session.state.folder.join(FILE);
         let read = files::read(&file, LARGEST).ok().and_then(|bytes| serde_json::from_slice::<Content>(&bytes).ok());
         let content = read.filter(|content| content.schema == SCHEMA).unwrap_or_default();
         Self { file, content, refresh }

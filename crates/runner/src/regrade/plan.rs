@@ -4,16 +4,17 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use agent::{self, Agent, RunState, Setup};
+use agent::{Agent, Description, RunState, Session, SessionContext, Setup};
 use grade::{Check, Context, KnownTools};
 use mask::Mask;
 use model::{
     Arm, Case, Diagnostic, Fault, Limits, Outcome, PermissionMode, SettingSource, Suite, TrialId, TrialRecord,
 };
+use sandbox::{BoxFuture, Breakage};
 
 use super::kept;
 use crate::plan::{
-    Earlier, Judging, ModelChoice, Plan, PlanRequest, PlannedCase, PlannedTrial, as_arm, directory_of,
+    Earlier, Judging, ModelChoice, Plan, PlanRequest, PlannedCase, PlannedTrial, Settings, as_arm, directory_of,
 };
 use crate::trial::Shared;
 
@@ -37,6 +38,11 @@ impl Regrade {
     /// Number of trials.
     pub fn trials(&self) -> usize {
         self.trials.len()
+    }
+
+    /// Returns the settings with which it is graded.
+    pub fn settings(&self) -> &Settings {
+        &self.plan.settings
     }
 
     /// Returns the model that judges, under the name that the user gave it.
@@ -134,6 +140,20 @@ pub fn plan_regrade(request: RegradeRequest<'_>) -> (Regrade, Vec<Diagnostic>) {
 }
 
 /// A case in the variant of an arm, and its checks.
+/// The agent of every recorded trial, whatever its name: it has run, so the agent of today has no part in grading it.
+struct AlreadyRun;
+
+impl Agent for AlreadyRun {
+    fn description(&self) -> &Description {
+        const DESCRIPTION: Description = Description::new("recorded trial", "Has run already.");
+        &DESCRIPTION
+    }
+
+    fn open<'a>(&'a self, _: SessionContext) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>> {
+        Box::pin(std::future::ready(Err(Breakage::harness("a recorded trial is graded without its agent"))))
+    }
+}
+
 type Compiled = (Arc<Case>, Arc<Vec<Check>>);
 
 struct Planner<'a> {
@@ -186,8 +206,7 @@ impl Planner<'_> {
             position: at,
             state: Arc::clone(&self.state),
             arm: Arc::new(Arm { agent: old.agent.clone(), model: old.model.clone(), variant: old.variant.clone() }),
-            // The agent is never called.
-            agent: agent.unwrap_or(&agent::fake::Fake),
+            agent: &AlreadyRun,
             argument: None,
             config: None,
             auto: old.auto_trials,

@@ -61,7 +61,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use grade::KnownTools;
-use model::{Arm, Case, Diagnostic, Limits, Node, PermissionMode, SettingSource, TrialId, nearest};
+use model::{Arm, Case, Diagnostic, Excerpt, Limits, Node, PermissionMode, SettingSource, TrialId, nearest};
 use sandbox::{BoxFuture, Breakage, Host, Sandbox};
 use script::Library;
 
@@ -253,6 +253,8 @@ pub struct CaseContext<'a> {
 /// An agent configured in a project.
 #[derive(Debug, Clone)]
 pub struct Configured {
+    /// Location at which the project sets the model of the arm; `None` if it is set elsewhere.
+    pub model_source: Option<&'a Excerpt>,
     /// Name in the project.
     pub name: String,
     /// The configuration: a map with the `type` key. A function in it is a string such as

@@ -103,9 +103,10 @@ fn check_model(context: &CaseContext<'_>) -> Option<Diagnostic> {
         }
     };
     // If the command line or the project set the model, the line in the case is not the cause.
-    let own = arm.model.is_none() || arm.model == case.runner.model;
-    let place = case.runner.model_source.as_ref().unwrap_or(&case.source);
-    Some(if own { problem.at(place.clone()) } else { problem })
+    let is_of_case = arm.model.is_none() || arm.model == case.runner.model;
+    let of_case = case.runner.model_source.as_ref().unwrap_or(&case.source);
+    let source = if is_of_case { Some(of_case) } else { context.model_source };
+    Some(Diagnostic { source: source.cloned(), ..problem })
 }
 
 /// Returns the reason why the model `written` cannot be used here. A problem with the machine is a warning, because

@@ -450,6 +450,7 @@ mod tests {
             argument: Some(&path),
             config: None,
             directory: &alpha.directory,
+            model_source: None,
             base_url: None,
             providers: &llm::Providers::default(),
             state: &run_state(),

@@ -268,6 +268,7 @@ impl AgentHarness {
             argument: self.argument.as_deref(),
             config: self.config.as_deref(),
             directory: &self.directory,
+            model_source: None,
             base_url: None,
             providers: &self.providers,
             state: &self.state,

@@ -181,7 +181,9 @@ impl<'a> Planner<'a> {
                     directory: &directory,
                     base_url: settings.arms.base_url.as_deref(),
                     providers: &settings.providers,
+                let defaults = &settings.defaults;
                     state: &state,
+                    model_source: defaults.model_source.as_ref().filter(|_| arm.model == defaults.model),
                 };
                 self.check_agent(agent, written, &context);
                 answers = agent.answers(&context);

@@ -158,6 +158,9 @@ fn a_model_that_its_agent_cannot_use_is_an_error() {
     let defaults = Defaults { model: Some("gpt-5.5".into()), model_source, ..Defaults::default() };
     let of_project = models(&Settings { defaults, ..Settings::default() }, (None, None)).1;
     assert_eq!(of_project, ["trialrun.yaml:1:20: `claude-code` cannot use this model: `gpt-5.5` is a model of OpenAI"]);
+    let of_chat = Defaults { agent: Some("chat".into()), ..defaults };
+    let of_chat = models(&Settings { defaults: of_chat, ..Settings::default() }, (None, None)).1;
+    assert_eq!(of_chat, ["trialrun.yaml:1:20: `chat` cannot access the model `gpt-5.5`"]);
     let of_case = models(
         &with_arms(ArmSettings { agents: vec!["codex".into()], ..ArmSettings::default() }),
         (None, Some("opus")),

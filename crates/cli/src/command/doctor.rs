@@ -308,8 +308,11 @@ fn self_test() -> Vec<Finding> {
         .collect()
 }
 
+/// The page that describes the operators in expectations, with their examples.
+const OPERATORS_PAGE: &str = include_str!("../../../../docs/reference/operators.md");
+
 fn operator_self_test() -> Vec<Finding> {
-    grade::operator_self_test()
+    grade::operator_self_test(OPERATORS_PAGE)
         .into_iter()
         .map(|test| Finding {
             kind: OPERATOR,

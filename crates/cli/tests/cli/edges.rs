@@ -103,3 +103,14 @@ fn libraries_neither_read_the_environment_nor_print_nor_exit() {
         assert!(calls.is_empty(), "{}: {calls:#?}", path.display());
     });
 }
+
+/// A package contains only the files of its own folder, so others would be missing where it is compiled.
+#[test]
+fn libraries_include_no_files_from_outside_of_their_folders() {
+    for_each_library_file(|path, lines| {
+        let depth = path.iter().rev().skip(1).take_while(|part| *part != "src").count();
+        for line in lines.iter().filter(|line| line.contains("include_str!(") || line.contains("include_bytes!(")) {
+            assert!(line.matches("../").count() <= depth + 1, "{}: {line}", path.display());
+        }
+    });
+}

@@ -9,8 +9,8 @@ use model::{Outcome, TrialFigures};
 
 use crate::verdict::UNLIKELY;
 
-/// Returns the results that count, in the order in which the trials were started; an undecided one is `None`. A
-/// cancelled or missing trial ends the list: a later one that ended first more often passed.
+/// Returns the results that count, in the order in which the trials were started; `None` for a trial that could have
+/// passed or failed. A cancelled or missing trial ends the list: a later one that ended first more often passed.
 pub(super) fn counted(trials: &mut [(u64, Outcome)]) -> Vec<Option<bool>> {
     trials.sort_by_key(|(repetition, _)| *repetition);
     let mut results = Vec::with_capacity(trials.len());
@@ -23,8 +23,8 @@ pub(super) fn counted(trials: &mut [(u64, Outcome)]) -> Vec<Option<bool>> {
         match outcome {
             Outcome::Passed => results.push(Some(true)),
             Outcome::Failed => results.push(Some(false)),
-            Outcome::Undecided => results.push(None),
-            Outcome::Broken | Outcome::Stale | Outcome::Skipped | Outcome::Cancelled => {}
+            Outcome::Undecided | Outcome::Broken | Outcome::Stale => results.push(None),
+            Outcome::Skipped | Outcome::Cancelled => {}
         }
     }
     results
@@ -93,7 +93,7 @@ mod tests {
     fn trials_count_in_order_up_to_the_first_that_did_not_end() {
         let of = |trials: &[(u64, Outcome)]| counted(&mut trials.to_vec());
         assert_eq!(of(&[(3, Failed), (1, Passed), (2, Undecided)]), [Some(true), None, Some(false)]);
-        assert_eq!(of(&[(1, Passed), (2, Broken), (3, Passed)]), [Some(true), Some(true)], "broken ones do not count");
+        assert_eq!(of(&[(1, Passed), (2, Broken), (3, Passed)]), [Some(true), None, Some(true)]);
         assert_eq!(of(&[(1, Passed), (3, Passed)]), [Some(true)], "the second one was still running");
         assert_eq!(of(&[(1, Failed), (2, Cancelled), (3, Passed)]), [Some(false)]);
         assert_eq!(of(&[(4, Failed), (4, Passed), (5, Passed)]).len(), 3, "several arms, from the fourth repetition");

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use model::decode::Problems;
 use model::{Arguments, AssertionSpec, Diagnostic, Node, NodeKind, Span, Spanned};
 
-use crate::assertion::{Assertion, Parameter};
+use crate::assertion_type::{Assertion, Parameter};
 
 /// Keys that every assertion has in addition to its own fields.
 pub(crate) const COMMON: [&str; 4] = ["id", "type", "weight", "title"];
@@ -118,7 +118,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::assertion::ASSERTIONS;
+    use crate::assertions::ASSERTIONS;
     use crate::check::{Check, grade};
     use crate::context::Context;
     use crate::yaml;

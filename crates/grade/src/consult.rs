@@ -40,7 +40,8 @@ pub async fn consult(
             return None;
         }
     };
-    let mut refuse = |open: &OpenQuestion<'_>| match judge.refuses(open.check) {
+    let digest = |check: &Check| judge.digest(&check.digest(), check.judges());
+    let mut refuse = |open: &OpenQuestion<'_>| match judge.refuses(&digest(open.check)) {
         Some(reason) => {
             findings[open.at] = open.check.finding(Verdict::undecided(reason));
             false
@@ -57,7 +58,7 @@ pub async fn consult(
         took += answers.took;
         let position = [open.reply, evidence.trace.user_messages.len()];
         let judgement = (!answers.answers.is_empty())
-            .then(|| Box::new(judge.judgement(open.check, &open.question, &answers, position)));
+            .then(|| Box::new(judge.judgement(digest(open.check), &open.question, &answers, position)));
         let finding = open.check.finding(verdict(open.judged, &open.question, &answers));
         // The question about a reply has the position of the reply.
         let at = findings[open.at].at.filter(|_| finding.status != Status::Met);

@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use crate::assertion::{ASSERTIONS, Assertion, Field, Parameter, camel_case};
+use crate::assertion_type::{Assertion, Field, Parameter, camel_case};
+use crate::assertions::ASSERTIONS;
 
 /// Declarations of everything except the assertions.
 const FRAME: &str = include_str!("declarations/trialrun.d.ts");

@@ -47,6 +47,8 @@
 
 mod arguments;
 mod assertion;
+mod assertion_type;
+mod assertions;
 mod branch_name;
 mod call_pattern;
 mod check;
@@ -85,7 +87,9 @@ mod verdict;
 mod warning;
 mod yaml;
 
-pub use assertion::{ASSERTIONS, Assertion, Field, Parameter, find, ran_nothing};
+pub use assertion::ran_nothing;
+pub use assertion_type::{Assertion, Field, Parameter};
+pub use assertions::{ASSERTIONS, find};
 pub use check::{Check, claim, compile, grade, nothing_asserted};
 pub use consult::{consult, shown_to_judge};
 pub use context::{Context, KnownTools};

@@ -78,7 +78,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::assertion::{ASSERTIONS, find};
+    use crate::assertions::{ASSERTIONS, find};
     use crate::check::tests::case;
     use crate::example::EvidenceBuilder;
     use crate::{Context, compile};

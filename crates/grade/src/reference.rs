@@ -4,7 +4,8 @@ use std::fmt::Write;
 
 use expect::OPERATORS;
 
-use crate::assertion::{ASSERTIONS, Assertion, Field, Parameter, camel_case};
+use crate::assertion_type::{Assertion, Field, Parameter, camel_case};
+use crate::assertions::ASSERTIONS;
 use crate::example::Example;
 use crate::self_test;
 

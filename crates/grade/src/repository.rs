@@ -1,31 +1,12 @@
 //! Changes to a repository, as assertions query them. Changes that could not be checked are distinguished from changes
 //! that did not happen.
 
-use std::fmt::Debug;
-
 use model::{Commit, Evidence, Need, RemoteState, RepositoryChange, ReviewRequest};
 
-use crate::matcher::{Judgement, Matcher};
 use crate::verdict::{Verdict, without_sandbox};
 
 /// Number of characters of a commit hash that are shown.
 const SHOWN_SHA: usize = 12;
-
-/// Assertion about changes to the repository.
-pub(crate) trait RepositoryMatcher: Debug + Send + Sync {
-    /// Judges `change`, which is a part of `evidence`.
-    fn judge_change(&self, change: &RepositoryChange, evidence: &Evidence) -> Judgement;
-}
-
-impl<M: RepositoryMatcher> Matcher for M {
-    fn needs(&self) -> Vec<Need> {
-        vec![Need::Repository]
-    }
-
-    fn judge(&self, evidence: &Evidence) -> Judgement {
-        self.judge_change(change(evidence)?, evidence)
-    }
-}
 
 /// Returns the changes to the repository. The error is the verdict if there are none to look at. An agent cannot meet
 /// an assertion about a repository by removing or breaking it.

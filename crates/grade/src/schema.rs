@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::assertion::{ASSERTIONS, Assertion, Field, Parameter, camel_case};
+use crate::assertion_type::{Assertion, Field, Parameter, camel_case};
+use crate::assertions::ASSERTIONS;
 
 /// Alternative names of fields: the assertion, the field, and its alternative name.
 const SECOND_NAMES: [(&str, &str, &str); 2] = [("command", "run", "command"), ("tests_pass", "command", "run")];

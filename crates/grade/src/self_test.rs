@@ -6,7 +6,8 @@ use expect::Host;
 use model::decode::Problems;
 use model::{AssertionSpec, Evidence, Finding, Node, Span, Spanned, Status};
 
-use crate::assertion::{ASSERTIONS, Assertion};
+use crate::assertion_type::Assertion;
+use crate::assertions::ASSERTIONS;
 use crate::check::{Check, grade};
 use crate::consult::rehearse;
 use crate::context::Context;

@@ -10,14 +10,10 @@ use std::path::{Path, PathBuf};
 use syn::visit::Visit;
 
 /// Cycles between folders, or between a folder and a module next to it, although no modules form a cycle.
-const FOLDERS: [(&str, &str); 7] = [
+const FOLDERS: [(&str, &str); 6] = [
     (
         "cli: command, discovery, first_run, recorded_arguments, recorded_trial",
         "commands use parts of other commands, such as the flags of `run`, through modules beside them",
-    ),
-    (
-        "grade: arguments, assertion, check, claim, example, judge, matcher, repository",
-        "the table of assertions contains those of claims, judges and repositories, which use single assertions",
     ),
     ("llm: answer, failure, schema, wire", "a dialect knows how it writes errors, and its client reads answers"),
     ("model: outcome_counts, statistics", "counts of outcomes become a rate, and the figures of an arm count outcomes"),

@@ -4,7 +4,7 @@ use model::{Budget, Ending, Limits, OnBudget};
 
 use super::prelude::*;
 
-pub(super) const ASSERTION: Assertion =
+pub(crate) const ASSERTION: Assertion =
     Assertion::implicit("agent_finished", judge).summary("The agent answered without an error.").example(
         nothing_written,
         || EvidenceBuilder::new().answer("Done."),

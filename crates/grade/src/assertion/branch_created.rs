@@ -3,11 +3,12 @@
 use model::RepositoryChange;
 
 use super::prelude::*;
+use super::repository_matcher::RepositoryMatcher;
 use crate::branch_name::{BranchName, branch_told, wanted};
 use crate::example::branch_out;
-use crate::repository::{self, RepositoryMatcher};
+use crate::repository;
 
-pub(super) const ASSERTION: Assertion = Assertion::written("branch_created", |reading| parse(reading, true))
+pub(crate) const ASSERTION: Assertion = Assertion::written("branch_created", |reading| parse(reading, true))
     .summary("The agent created a branch, and it is checked out.")
     .fields(&[
         NAME,
@@ -25,7 +26,7 @@ pub(super) const ASSERTION: Assertion = Assertion::written("branch_created", |re
         || EvidenceBuilder::new().repository(|_| {}),
     );
 
-pub(super) const NEGATION: Assertion = Assertion::written("branch_not_created", |reading| parse(reading, false))
+pub(crate) const NEGATION: Assertion = Assertion::written("branch_not_created", |reading| parse(reading, false))
     .aliases(&["no_branch_created"])
     .summary("The agent did not create a branch.")
     .fields(&[NAME, PATTERN, TITLE])

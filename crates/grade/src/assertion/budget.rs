@@ -4,7 +4,7 @@ use model::{Budget, Consumption, Ending, OnBudget, Overrun};
 
 use super::prelude::*;
 
-pub(super) const ASSERTION: Assertion =
+pub(crate) const ASSERTION: Assertion =
     Assertion::implicit("budget", judge).summary("The trial stayed within its budget.").example(
         nothing_written,
         || limited().answer("Done.").used(900, 100, 0),

@@ -19,7 +19,7 @@ const SHOWN: usize = 5;
 /// Number of the command's last output lines that a finding shows.
 const LINES: usize = 8;
 
-pub(super) const ASSERTION: Assertion = Assertion::written("command", parse)
+pub(crate) const ASSERTION: Assertion = Assertion::written("command", parse)
     .aliases(&["command_succeeds"])
     .summary("A command succeeds in the sandbox after the agent has finished.")
     .fields(&[

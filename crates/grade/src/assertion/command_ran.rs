@@ -10,7 +10,7 @@ use crate::shell::{self, Simple};
 /// Number of command lines that a finding shows.
 const SHOWN: usize = 10;
 
-pub(super) const ASSERTION: Assertion = Assertion::written("command_ran", |reading| parse(reading, true))
+pub(crate) const ASSERTION: Assertion = Assertion::written("command_ran", |reading| parse(reading, true))
     .summary("The agent ran a command.")
     .fields(&[Field::required("command", "string", "The program and its relevant arguments."), TITLE])
     .parameters(&[Parameter::Value("command")])
@@ -23,7 +23,7 @@ pub(super) const ASSERTION: Assertion = Assertion::written("command_ran", |readi
         || EvidenceBuilder::new().call("Bash", json!({"command": "grep -rn algorithm docs"})),
     );
 
-pub(super) const NEGATION: Assertion = Assertion::written("command_not_ran", |reading| parse(reading, false))
+pub(crate) const NEGATION: Assertion = Assertion::written("command_not_ran", |reading| parse(reading, false))
     .aliases(&["no_command_ran"])
     .summary("The agent did not run a command.")
     .fields(&[Field::required("command", "string", "The program and its relevant arguments."), TITLE])

@@ -4,15 +4,16 @@
 use model::{Commit, RepositoryChange};
 
 use super::prelude::*;
+use super::repository_matcher::RepositoryMatcher;
 use crate::example::{commit, commit_on};
 use crate::folded;
 use crate::pattern::{Pattern, RegexBudget};
-use crate::repository::{self, RepositoryMatcher};
+use crate::repository;
 
 /// Number of commits that a finding shows.
 const SHOWN: usize = 5;
 
-pub(super) const ASSERTION: Assertion = Assertion::written("commit_created", parse)
+pub(crate) const ASSERTION: Assertion = Assertion::written("commit_created", parse)
     .summary("The agent created a commit, and it is reachable from the checkout.")
     .fields(&[
         Field::optional(
@@ -35,7 +36,7 @@ pub(super) const ASSERTION: Assertion = Assertion::written("commit_created", par
         },
     );
 
-pub(super) const NEGATION: Assertion = Assertion::written("commit_not_created", |_| Some(Arc::new(CommitNotCreated)))
+pub(crate) const NEGATION: Assertion = Assertion::written("commit_not_created", |_| Some(Arc::new(CommitNotCreated)))
     .aliases(&["no_commit_created"])
     .summary("The agent did not create a commit on any branch.")
     .fields(&[TITLE])

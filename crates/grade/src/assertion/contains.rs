@@ -6,7 +6,7 @@ use crate::folded;
 /// Number of characters shown on either side of a string that must not be present.
 const AROUND: usize = 40;
 
-pub(super) const ASSERTION: Assertion = Assertion::written("contains", |reading| parse(reading, true))
+pub(crate) const ASSERTION: Assertion = Assertion::written("contains", |reading| parse(reading, true))
     .summary("The answer contains a string.")
     .fields(&[Field::required("text", "string", "Text that the answer must contain.")])
     .parameters(&[Parameter::Value("text")])
@@ -16,7 +16,7 @@ pub(super) const ASSERTION: Assertion = Assertion::written("contains", |reading|
         || EvidenceBuilder::new().answer("You can return it within a month."),
     );
 
-pub(super) const NEGATION: Assertion = Assertion::written("not_contains", |reading| parse(reading, false))
+pub(crate) const NEGATION: Assertion = Assertion::written("not_contains", |reading| parse(reading, false))
     .summary("The answer does not contain a string.")
     .fields(&[Field::required("text", "string", "Text that the answer must not contain.")])
     .parameters(&[Parameter::Value("text")])

@@ -13,7 +13,7 @@ use super::prelude::*;
 use crate::given::{self, ResultKeys};
 use crate::json_source;
 
-pub(super) const ASSERTION: Assertion = Assertion::written("expect", parse)
+pub(crate) const ASSERTION: Assertion = Assertion::written("expect", parse)
     .summary("The agent's result matches an expectation of values, patterns and `$operators`, with a score.")
     .fields(&[
         Field::optional("expect", "expectation", "Expectation of the whole result."),

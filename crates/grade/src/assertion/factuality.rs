@@ -9,7 +9,7 @@ use crate::matcher;
 /// Maximum number of claims that a finding lists.
 const LISTED: usize = 10;
 
-pub(super) const ASSERTION: Assertion = Assertion::judged("factuality", parse)
+pub(crate) const ASSERTION: Assertion = Assertion::judged("factuality", parse)
     .summary("A judge finds that the claims of the last reply agree with the ground truth.")
     .fields(&[
         Field::required("ground_truth", "string", "The ground truth. The judge uses only this, not its own knowledge."),

@@ -7,7 +7,7 @@ use crate::folded;
 use crate::pattern::{Pattern, RegexBudget};
 use crate::sandbox_file::{FileProbe, SandboxFile};
 
-pub(super) const ASSERTION: Assertion = Assertion::written("file_contains", parse)
+pub(crate) const ASSERTION: Assertion = Assertion::written("file_contains", parse)
     .summary("A file in the sandbox contains a string, or matches a regular expression, after the agent has finished.")
     .fields(&[
         OPTIONAL_PATH,
@@ -25,7 +25,7 @@ pub(super) const ASSERTION: Assertion = Assertion::written("file_contains", pars
         || EvidenceBuilder::new().file("hello.txt", Some("Hello, Ada!\n")),
     );
 
-pub(super) const NEGATION: Assertion = Assertion::written("file_not_contains", parse_negation)
+pub(crate) const NEGATION: Assertion = Assertion::written("file_not_contains", parse_negation)
     .aliases(&["no_file_contains"])
     .summary("A file in the sandbox, or the answer, does not contain a string.")
     .fields(&[OPTIONAL_PATH, Field { required: true, ..CONTAINS }, TITLE])

@@ -6,7 +6,7 @@ use super::PATH;
 use super::prelude::*;
 use crate::sandbox_file::{FileProbe, SandboxFile};
 
-pub(super) const ASSERTION: Assertion = Assertion::written("file_exists", |reading| parse(reading, true))
+pub(crate) const ASSERTION: Assertion = Assertion::written("file_exists", |reading| parse(reading, true))
     .summary("A file exists in the sandbox after the agent has finished.")
     .fields(&[PATH, TITLE])
     .parameters(&[Parameter::Value("path")])
@@ -16,7 +16,7 @@ pub(super) const ASSERTION: Assertion = Assertion::written("file_exists", |readi
         || EvidenceBuilder::new().file("NOTES.md", None).added("notes.md"),
     );
 
-pub(super) const NEGATION: Assertion = Assertion::written("file_not_exists", |reading| parse(reading, false))
+pub(crate) const NEGATION: Assertion = Assertion::written("file_not_exists", |reading| parse(reading, false))
     .aliases(&["no_file_exists"])
     .summary("A path does not exist in the sandbox after the agent has finished.")
     .fields(&[PATH, TITLE])

@@ -6,7 +6,7 @@ use super::PATH;
 use super::prelude::*;
 use crate::sandbox_file::{FileProbe, SandboxFile};
 
-pub(super) const ASSERTION: Assertion =
+pub(crate) const ASSERTION: Assertion =
     Assertion::written("file_unchanged", |reading| Some(Arc::new(FileUnchanged { file: SandboxFile::read(reading)? })))
         .summary("A file in the sandbox did not change.")
         .fields(&[PATH, TITLE])

@@ -3,12 +3,13 @@
 use model::RepositoryChange;
 
 use super::prelude::*;
-use crate::repository::{self, RepositoryMatcher};
+use super::repository_matcher::RepositoryMatcher;
+use crate::repository;
 
 /// Number of lines that a finding shows.
 const SHOWN: usize = 20;
 
-pub(super) const ASSERTION: Assertion =
+pub(crate) const ASSERTION: Assertion =
     Assertion::written("git_clean", |_| Some(Arc::new(GitClean { is_wanted: true })))
         .summary("The agent left no uncommitted changes.")
         .fields(&[TITLE])

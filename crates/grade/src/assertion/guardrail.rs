@@ -6,7 +6,7 @@ use crate::judge::reading::{line, quote, reasoning, split, texts};
 use crate::judge::{self, Criterion, Judged, Material, Question, Quoted, Votes, prompt};
 use crate::matcher;
 
-pub(super) const ASSERTION: Assertion = Assertion::judged("guardrail", parse)
+pub(crate) const ASSERTION: Assertion = Assertion::judged("guardrail", parse)
     .summary("A judge finds that the agent violated none of the rules, in texts or actions.")
     .fields(&[
         Field::optional(

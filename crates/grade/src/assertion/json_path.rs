@@ -9,7 +9,7 @@ use super::valid_json::OPTIONAL_PATH;
 use crate::json_path::{JsonPath, Missing};
 use crate::json_source::{JsonLookup, JsonSource};
 
-pub(super) const ASSERTION: Assertion = Assertion::written("json_path", |reading| parse(reading, true))
+pub(crate) const ASSERTION: Assertion = Assertion::written("json_path", |reading| parse(reading, true))
     .summary("The JSON in the answer, or in a file, has a value at a path.")
     .fields(&[
         JSON_PATH,
@@ -30,7 +30,7 @@ pub(super) const ASSERTION: Assertion = Assertion::written("json_path", |reading
         || EvidenceBuilder::new().answer("{\"status\": \"open\"}"),
     );
 
-pub(super) const NEGATION: Assertion = Assertion::written("json_path_not_exists", |reading| parse(reading, false))
+pub(crate) const NEGATION: Assertion = Assertion::written("json_path_not_exists", |reading| parse(reading, false))
     .aliases(&["no_json_path"])
     .summary("The JSON in the answer, or in a file, has no value at a path.")
     .fields(&[JSON_PATH, OPTIONAL_PATH, TITLE])

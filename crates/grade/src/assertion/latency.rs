@@ -2,7 +2,7 @@
 
 use super::prelude::*;
 
-pub(super) const ASSERTION: Assertion = Assertion::written("latency", parse)
+pub(crate) const ASSERTION: Assertion = Assertion::written("latency", parse)
     .summary("The agent replied in time.")
     .fields(&[Field::required("max", "duration", "Maximum time, such as `800ms` or `2s`. A number is milliseconds.")])
     .pass(

@@ -13,7 +13,7 @@ const SCALE: u64 = 5;
 /// Upper limit for the highest score. Judges cannot tell more steps apart.
 const MAX_SCALE: u64 = 100;
 
-pub(super) const ASSERTION: Assertion = Assertion::judged("llm_judge", parse)
+pub(crate) const ASSERTION: Assertion = Assertion::judged("llm_judge", parse)
     .summary("A judge rates the last reply by a criterion, and the rating is high enough.")
     .fields(&[
         Field::required(

@@ -3,7 +3,7 @@
 use super::prelude::*;
 use crate::egress;
 
-pub(super) const ASSERTION: Assertion = Assertion::written("no_egress", |_| Some(Arc::new(NoEgress)))
+pub(crate) const ASSERTION: Assertion = Assertion::written("no_egress", |_| Some(Arc::new(NoEgress)))
     .summary("The agent tried to reach no host, except that of its model.")
     .pass(|| json!({"id": "stays-home", "type": "no_egress"}), || EvidenceBuilder::new().network("model-only"))
     .fail(

@@ -8,7 +8,7 @@ use crate::call_pattern::CALLS_UNREPORTED;
 /// Default of `max`.
 const MAX: u64 = 3;
 
-pub(super) const ASSERTION: Assertion = Assertion::written("no_loop", parse)
+pub(crate) const ASSERTION: Assertion = Assertion::written("no_loop", parse)
     .summary("The agent did not repeat the same tool call over and over.")
     .fields(&[Field::optional(
         "max",

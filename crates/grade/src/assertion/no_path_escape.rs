@@ -8,7 +8,7 @@ use crate::call_pattern::unknown_calls;
 use crate::paths;
 use crate::verdict::without_sandbox;
 
-pub(super) const ASSERTION: Assertion = Assertion::written("no_path_escape", parse)
+pub(crate) const ASSERTION: Assertion = Assertion::written("no_path_escape", parse)
     .summary("The agent's tools stayed inside the working directory.")
     .fields(&[
         Field::optional(

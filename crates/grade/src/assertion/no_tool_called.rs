@@ -5,7 +5,7 @@ use super::{ARGS_MATCH, TOOL};
 use crate::call_pattern::{CALLS_UNREPORTED, CallPattern};
 use crate::pattern::RegexBudget;
 
-pub(super) const ASSERTION: Assertion =
+pub(crate) const ASSERTION: Assertion =
     Assertion::written("no_tool_called", |reading| Some(Arc::new(NoToolCalled { unwanted: reading.call_pattern()? })))
         .aliases(&["tool_not_called"])
         .summary("The agent did not call a tool, or not with these arguments.")

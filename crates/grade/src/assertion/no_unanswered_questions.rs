@@ -4,7 +4,7 @@ use model::{Position, Question};
 
 use super::prelude::*;
 
-pub(super) const ASSERTION: Assertion = Assertion::implicit("no_unanswered_questions", judge)
+pub(crate) const ASSERTION: Assertion = Assertion::implicit("no_unanswered_questions", judge)
     .summary("`user_responses` had an answer to every question from the agent.")
     .example(
         nothing_written,

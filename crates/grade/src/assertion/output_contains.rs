@@ -7,7 +7,7 @@ use script::Regex;
 use super::prelude::*;
 use crate::pattern::{Pattern, RegexBudget};
 
-pub(super) const ASSERTION: Assertion =
+pub(crate) const ASSERTION: Assertion =
     Assertion::written("output_contains", |reading| Some(matcher(reading.pattern("pattern")?)))
         .summary("The agent's last answer matches a regular expression.")
         .fields(&[Field::required("pattern", "regular expression", "Must match a part of the answer.")])
@@ -21,7 +21,7 @@ pub(super) const ASSERTION: Assertion =
             || EvidenceBuilder::new().answer("Committed as “Feat: reset the password”."),
         );
 
-pub(super) const NEGATION: Assertion = Assertion::written("no_output_contains", |reading| {
+pub(crate) const NEGATION: Assertion = Assertion::written("no_output_contains", |reading| {
     Some(Arc::new(NoOutputContains { pattern: reading.pattern("pattern")? }))
 })
 .summary("The agent's last answer does not match a regular expression.")
@@ -33,7 +33,7 @@ pub(super) const NEGATION: Assertion = Assertion::written("no_output_contains", 
     || EvidenceBuilder::new().answer("Guaranteed to arrive on Monday."),
 );
 
-pub(super) const MATCHES: Assertion =
+pub(crate) const MATCHES: Assertion =
     Assertion::written("matches", |reading| Some(matcher(reading.literal("pattern")?)))
         .summary("The answer matches a regular expression.")
         .fields(&[Field::required(

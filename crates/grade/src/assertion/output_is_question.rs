@@ -6,7 +6,7 @@ use crate::judge::reading::{quote, reasoning, split};
 use crate::judge::{self, Criterion, Judged, Material, Question, Quoted, Votes, prompt};
 use crate::matcher;
 
-pub(super) const ASSERTION: Assertion = Assertion::judged("output_is_question", parse)
+pub(crate) const ASSERTION: Assertion = Assertion::judged("output_is_question", parse)
     .summary("The last reply asks, or does not ask, the user for something that the agent needs to continue.")
     .fields(&[
         Field::optional("expected", "true or false", "`true` if the reply must be a question.").or("true"),

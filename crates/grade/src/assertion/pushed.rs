@@ -4,11 +4,12 @@ use model::RepositoryChange;
 
 use super::branch_created::{NAME, PATTERN};
 use super::prelude::*;
+use super::repository_matcher::RepositoryMatcher;
 use crate::branch_name::{BranchName, branch_told};
 use crate::example::{branch_out, commit_on, push_to};
-use crate::repository::{self, Changes, Push, RepositoryMatcher, short};
+use crate::repository::{self, Changes, Push, short};
 
-pub(super) const ASSERTION: Assertion = Assertion::written("pushed", |reading| parse(reading, true))
+pub(crate) const ASSERTION: Assertion = Assertion::written("pushed", |reading| parse(reading, true))
     .summary("The agent pushed a branch, and the remote has its last commit.")
     .fields(&[NAME, PATTERN, TITLE])
     .example(
@@ -30,7 +31,7 @@ pub(super) const ASSERTION: Assertion = Assertion::written("pushed", |reading| p
         },
     );
 
-pub(super) const NEGATION: Assertion = Assertion::written("not_pushed", |reading| parse(reading, false))
+pub(crate) const NEGATION: Assertion = Assertion::written("not_pushed", |reading| parse(reading, false))
     .summary("The agent did not push to a new or an existing branch.")
     .fields(&[NAME, PATTERN, TITLE])
     .example(

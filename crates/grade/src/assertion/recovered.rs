@@ -5,7 +5,7 @@ use model::{Ending, FaultKind, FaultReport};
 use super::prelude::*;
 use crate::shell;
 
-pub(super) const ASSERTION: Assertion = Assertion::written("recovered", |_| Some(Arc::new(Recovered)))
+pub(crate) const ASSERTION: Assertion = Assertion::written("recovered", |_| Some(Arc::new(Recovered)))
     .summary("The agent continued after the faults of its case, and ended normally.")
     .fields(&[TITLE])
     .pass(

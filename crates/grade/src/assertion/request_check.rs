@@ -2,7 +2,7 @@
 
 use super::prelude::*;
 
-pub(super) const ASSERTION: Assertion = Assertion::implicit("request_check", judge)
+pub(crate) const ASSERTION: Assertion = Assertion::implicit("request_check", judge)
     .summary("The agent's requests to a scripted model met the conditions of its script.")
     .example(
         nothing_written,

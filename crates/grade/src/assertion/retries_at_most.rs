@@ -7,7 +7,7 @@ use model::{FaultReport, TracedCall};
 use super::prelude::*;
 use crate::call_pattern::CALLS_UNREPORTED;
 
-pub(super) const ASSERTION: Assertion = Assertion::written("retries_at_most", parse)
+pub(crate) const ASSERTION: Assertion = Assertion::written("retries_at_most", parse)
     .summary("The agent retried each failed model request and each failed tool call at most this number of times.")
     .fields(&[Field::required("max", "whole number", "Maximum number of retries.")])
     .parameters(&[Parameter::Value("max")])

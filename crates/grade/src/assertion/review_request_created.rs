@@ -4,12 +4,13 @@
 use model::{RepositoryChange, ReviewRequest, is_folder};
 
 use super::prelude::*;
+use super::repository_matcher::RepositoryMatcher;
 use crate::branch_name::BranchName;
 use crate::example::{branch_out, open_request, push_to};
 use crate::glob;
-use crate::repository::{self, RepositoryMatcher};
+use crate::repository;
 
-pub(super) const ASSERTION: Assertion = Assertion::written("review_request_created", parse)
+pub(crate) const ASSERTION: Assertion = Assertion::written("review_request_created", parse)
     .aliases(&["pull_request_created", "merge_request_created"])
     .summary("The agent opened a pull request or a merge request for its branch.")
     .fields(&[
@@ -33,7 +34,7 @@ pub(super) const ASSERTION: Assertion = Assertion::written("review_request_creat
         || EvidenceBuilder::new().repository(|change| open_request(change, 7, "somebody-elses")),
     );
 
-pub(super) const NEGATION: Assertion =
+pub(crate) const NEGATION: Assertion =
     Assertion::written("review_request_not_created", |_| Some(Arc::new(ReviewRequestNotCreated)))
         .aliases(&["pull_request_not_created", "merge_request_not_created", "no_review_request_created"])
         .summary("The agent did not open a pull request or a merge request.")

@@ -11,7 +11,7 @@ use crate::matcher;
 /// Maximum number of criteria in a rubric. With more, a judge becomes careless.
 const MAX_CRITERIA: usize = 50;
 
-pub(super) const ASSERTION: Assertion = Assertion::judged("rubric", parse)
+pub(crate) const ASSERTION: Assertion = Assertion::judged("rubric", parse)
     .summary("A judge checks each criterion, and all, any, or enough of them are met.")
     .fields(&[
         Field::required(

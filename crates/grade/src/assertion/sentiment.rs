@@ -10,7 +10,7 @@ use crate::matcher;
 const SCALE: u64 = 5;
 const THERE: u64 = 3;
 
-pub(super) const ASSERTION: Assertion = Assertion::judged("sentiment", parse)
+pub(crate) const ASSERTION: Assertion = Assertion::judged("sentiment", parse)
     .summary("The last reply has the given tone, according to a judge.")
     .fields(&[
         Field::required("expected", "string", "The tone, in a few words: `helpful`, `friendly but firm`."),

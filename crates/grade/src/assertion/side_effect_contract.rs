@@ -13,7 +13,7 @@ pub(crate) const CONTRACT_TITLE: &str = "The run respected its side-effect contr
 /// Number of changed files that a finding shows.
 const SHOWN: usize = 20;
 
-pub(super) const ASSERTION: Assertion = Assertion::written("side_effect_contract", parse)
+pub(crate) const ASSERTION: Assertion = Assertion::written("side_effect_contract", parse)
     .summary("The agent left only allowed side effects.")
     .fields(&[
         allows("allow_new_local_branches", "`true` if the agent may create local branches."),

@@ -6,7 +6,7 @@ use super::prelude::*;
 use crate::call_pattern::{CALLS_UNREPORTED, unknown_calls};
 use crate::skill_use::{delegates, failed_delegation, failed_use, first_delegation, first_use, used};
 
-pub(super) const SKILL_USED: Assertion =
+pub(crate) const SKILL_USED: Assertion =
     Assertion::written("skill_used", |reading| parse(reading, Definition::Skill, true))
         .summary("The agent used a skill.")
         .fields(&[Field::required("skill", "string", "Exact name of the skill, such as `release-notes`.")])
@@ -17,7 +17,7 @@ pub(super) const SKILL_USED: Assertion =
             || EvidenceBuilder::new().call("Bash", json!({"command": "git log"})).answer("Written."),
         );
 
-pub(super) const SKILL_NOT_USED: Assertion =
+pub(crate) const SKILL_NOT_USED: Assertion =
     Assertion::written("skill_not_used", |reading| parse(reading, Definition::Skill, false))
         .aliases(&["no_skill_used"])
         .summary("The agent did not use a skill.")
@@ -29,7 +29,7 @@ pub(super) const SKILL_NOT_USED: Assertion =
             || EvidenceBuilder::new().call("Skill", json!({"skill": "release-notes"})).answer("Written."),
         );
 
-pub(super) const SUB_AGENT_USED: Assertion =
+pub(crate) const SUB_AGENT_USED: Assertion =
     Assertion::written("sub_agent_used", |reading| parse(reading, Definition::SubAgent, true))
         .summary("The agent delegated a task to a sub-agent.")
         .fields(&[Field::required("sub_agent", "string", "Exact name of the sub-agent, such as `reviewer`.")])
@@ -40,7 +40,7 @@ pub(super) const SUB_AGENT_USED: Assertion =
             || EvidenceBuilder::new().call("Bash", json!({"command": "git diff"})).answer("Reviewed."),
         );
 
-pub(super) const SUB_AGENT_NOT_USED: Assertion =
+pub(crate) const SUB_AGENT_NOT_USED: Assertion =
     Assertion::written("sub_agent_not_used", |reading| parse(reading, Definition::SubAgent, false))
         .summary("The agent did not delegate a task to a sub-agent.")
         .fields(&[Field::required("sub_agent", "string", "Exact name of the sub-agent, such as `reviewer`.")])

@@ -13,7 +13,7 @@ const OWN_COMMAND: &str = include_str!("test_command.sh");
 /// Timeout of the project's own test command, in milliseconds. It may have to compile the project.
 const OWN_TIMEOUT_MS: u64 = 300_000;
 
-pub(super) const ASSERTION: Assertion = Assertion::written("tests_pass", parse)
+pub(crate) const ASSERTION: Assertion = Assertion::written("tests_pass", parse)
     .summary("The tests of the project pass.")
     .fields(&[
         Field::optional("command", "string", "Command that runs the tests.").or("the project's own"),

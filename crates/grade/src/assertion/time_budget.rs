@@ -4,7 +4,7 @@ use model::{Ending, Trace};
 
 use super::prelude::*;
 
-pub(super) const ASSERTION: Assertion =
+pub(crate) const ASSERTION: Assertion =
     Assertion::implicit("time_budget", judge).summary("The agent finished before the timeout.").example(
         nothing_written,
         || EvidenceBuilder::new().answer("Done."),

@@ -4,7 +4,7 @@ use model::{Budget, Ending};
 
 use super::prelude::*;
 
-pub(super) const ASSERTION: Assertion =
+pub(crate) const ASSERTION: Assertion =
     Assertion::implicit("token_budget", judge).summary("The agent used no more tokens than its budget.").example(
         nothing_written,
         || limited(1234.0).answer("Done.").used(1000, 200, 34),

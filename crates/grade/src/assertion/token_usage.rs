@@ -2,7 +2,7 @@
 
 use super::prelude::*;
 
-pub(super) const ASSERTION: Assertion = Assertion::written("token_usage", parse)
+pub(crate) const ASSERTION: Assertion = Assertion::written("token_usage", parse)
     .summary("The agent used at most this number of tokens.")
     .fields(&[Field::required("max", "whole number, at least 1", "Maximum number of tokens.")])
     .pass(

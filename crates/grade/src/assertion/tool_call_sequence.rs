@@ -8,7 +8,7 @@ use crate::call_pattern::{CallPattern, missed};
 use crate::pattern::RegexBudget;
 use crate::reading::tool_pattern;
 
-pub(super) const ASSERTION: Assertion = Assertion::written("tool_call_sequence", parse)
+pub(crate) const ASSERTION: Assertion = Assertion::written("tool_call_sequence", parse)
     .summary("The agent made a sequence of tool calls.")
     .fields(&[
         Field::required(

@@ -5,7 +5,7 @@ use super::{ARGS_MATCH, CAPTURE, CAPTURE_MAX_CHARS, TOOL};
 use crate::call_pattern::{CallPattern, missed};
 use crate::pattern::RegexBudget;
 
-pub(super) const ASSERTION: Assertion = Assertion::written("tool_called", parse)
+pub(crate) const ASSERTION: Assertion = Assertion::written("tool_called", parse)
     .summary("The agent called a tool, optionally with matching arguments.")
     .fields(&[
         TOOL,

@@ -4,7 +4,7 @@ use model::{Budget, Ending};
 
 use super::prelude::*;
 
-pub(super) const ASSERTION: Assertion =
+pub(crate) const ASSERTION: Assertion =
     Assertion::implicit("turn_budget", judge).summary("The agent finished before `max_turns` stopped it.").example(
         nothing_written,
         || limited(2).answer("Done."),

@@ -4,7 +4,7 @@ use model::Position;
 
 use super::prelude::*;
 
-pub(super) const ASSERTION: Assertion = Assertion::written("turn_count_at_most", parse)
+pub(crate) const ASSERTION: Assertion = Assertion::written("turn_count_at_most", parse)
     .summary("The agent took at most this number of model turns.")
     .fields(&[Field::required("max", "whole number, at least 1", "Maximum number of turns.")])
     .parameters(&[Parameter::Value("max")])

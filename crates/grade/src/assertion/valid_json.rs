@@ -3,7 +3,7 @@
 use super::prelude::*;
 use crate::json_source::{self, JsonLookup, JsonSource};
 
-pub(super) const ASSERTION: Assertion = Assertion::written("valid_json", |reading| {
+pub(crate) const ASSERTION: Assertion = Assertion::written("valid_json", |reading| {
     Some(Arc::new(ValidJson { source: JsonSource::read(reading)?, is_wanted: true, is_contained: false }))
 })
 .summary("The answer, or a file in the sandbox, is valid JSON.")

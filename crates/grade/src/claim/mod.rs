@@ -4,6 +4,7 @@
 //! [`meaning`] has their combination. Otherwise a judge is asked. A claim that is understood only in part is never
 //! checked in part: the rest might be what matters.
 
+mod assertion;
 mod content;
 mod files;
 mod judged;
@@ -34,6 +35,8 @@ use crate::json_source::JsonSource;
 use crate::matcher::{self, Judgement, Matcher};
 use crate::sandbox_file::SandboxFile;
 use crate::verdict::Verdict;
+
+pub(crate) use self::assertion::ASSERTION;
 
 /// Properties of the case to which a claim belongs.
 #[derive(Debug, Clone, Default)]

@@ -19,7 +19,6 @@ use super::flight::Turn;
 use super::prompt;
 use super::question::Question;
 use super::request::{content, request};
-use crate::check::Check;
 
 /// Number of attempts to get an answer from a judge.
 const TRIES: usize = 2;
@@ -322,11 +321,11 @@ impl Judge {
         self.temperature.or(is_alone.then_some(0.0))
     }
 
-    /// Describes how this judge decided `check`, about the reply with the first number (0 for all) among that number of
-    /// messages.
+    /// Describes how this judge decided an assertion, about the reply with the first number (0 for all) among that
+    /// number of messages. `digest` is that of [`digest`](Self::digest).
     pub(crate) fn judgement(
         &self,
-        check: &Check,
+        digest: String,
         question: &Question,
         answers: &JudgeAnswers,
         [reply, messages]: [usize; 2],
@@ -335,7 +334,7 @@ impl Judge {
             judge: self.name.clone(),
             prompts: prompt::VERSION.to_owned(),
             question: question.asks(),
-            digest: self.digest(check),
+            digest,
             asked: answers.asked as u64,
             cached: answers.took.cached,
             reply: reply as u64,
@@ -344,17 +343,17 @@ impl Judge {
         }
     }
 
-    /// Returns the reason why the judge may not decide `check`, if there is one.
-    pub(crate) fn refuses(&self, check: &Check) -> Option<String> {
-        self.gate.as_ref()?.refuses_question(&self.digest(check))
+    /// Returns the reason why the judge may not decide an assertion, if there is one.
+    pub(crate) fn refuses(&self, digest: &str) -> Option<String> {
+        self.gate.as_ref()?.refuses_question(digest)
     }
 
-    /// Returns a digest of the assertion, the number of judges, and their temperature.
-    pub(crate) fn digest(&self, check: &Check) -> String {
-        let judges = check.judges().unwrap_or(self.panel);
+    /// Returns a digest of an assertion with its own number of judges, and of their temperature.
+    pub(crate) fn digest(&self, assertion: &str, judges: Option<usize>) -> String {
+        let judges = judges.unwrap_or(self.panel);
         let temperature = self.usual_temperature(judges == 1);
         let batch = if self.is_batching { "\0batch" } else { "" };
-        model::digest(format!("{}\0{judges}\0{temperature:?}{batch}", check.digest()).bytes())
+        model::digest(format!("{assertion}\0{judges}\0{temperature:?}{batch}").bytes())
     }
 
     /// Asks once, with a new fence. This includes another request if the answer cannot be parsed.

@@ -1,11 +1,16 @@
 //! `claim`: a requirement in natural language.
 
-use super::JUDGES;
-use super::prelude::*;
-use crate::claim::{ClaimContext, compiled};
-use crate::example::{branch_out, commit_on};
+use std::sync::Arc;
 
-pub(super) const ASSERTION: Assertion = Assertion::written("claim", parse)
+use serde_json::json;
+
+use super::{ClaimContext, compiled};
+use crate::assertion_type::{Assertion, Field, JUDGES, Parameter};
+use crate::example::{EvidenceBuilder, branch_out, commit_on};
+use crate::matcher::Matcher;
+use crate::reading::Reading;
+
+pub(crate) const ASSERTION: Assertion = Assertion::written("claim", parse)
     .summary("A statement in plain English. Code decides it if trialrun can parse it; otherwise a judge does.")
     .fields(&[Field::required("text", "string", "The statement."), JUDGES])
     .parameters(&[Parameter::Value("text")])

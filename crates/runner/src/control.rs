@@ -10,7 +10,7 @@ pub enum Control {
 
 /// How far a run is asked to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum StopLevel {
+pub enum StopLevel {
     /// Not at all.
     No,
     /// Politely: agents are asked to stop and get their grace period.

@@ -17,11 +17,12 @@ use crate::event_bus::{EventBus, EventSender, Listener};
 use crate::grader::Grader;
 use crate::hook::{self, Hook};
 use crate::job::{Job, JobQueue};
+use crate::place::PlaceState;
 use crate::plan::{Earlier, ModelChoice, Plan, SandboxSettings, TrialResult};
 use crate::regrade::{Archive, Regrade};
 use crate::sequential::Sequential;
 use crate::spending::Spending;
-use crate::trial::Shared;
+use crate::trial::{Elsewhere, Shared};
 
 /// End of a run.
 #[derive(Debug, Clone)]
@@ -51,11 +52,25 @@ pub async fn run(
 ) -> Result<RunEnd, Breakage> {
     let shared = share(&plan, host).await?;
     let uses_sandbox = plan.trials.iter().any(|trial| trial.case.skip.is_none() && trial.needs_sandbox());
-    info.isolation = uses_sandbox.then(|| shared.factory.isolation());
+    let is_chosen = |isolation: &model::Isolation| isolation.sandbox == shared.settings.sandbox.kind;
+    info.isolation = uses_sandbox.then(|| shared.factory.isolation()).filter(is_chosen);
+    let place = plan.place;
+    if let Some(place) = &place {
+        info.jobs = 0;
+        place.begin(&info).await?;
+    }
+    let state = plan.trials.first().map(|trial| Arc::clone(&trial.state));
     let (sequential, fixed): (Vec<_>, Vec<_>) = plan.trials.into_iter().partition(|trial| trial.auto.is_some());
     let sequential = Sequential::new(sequential, plan.decisions, &plan.earlier.results);
     let jobs = (fixed.into_iter().map(Job::Trial).collect(), sequential);
-    Ok(dispatch(jobs, shared, info, plan.earlier, controls, listener).await)
+    let ended = dispatch(jobs, shared, info, plan.earlier, controls, listener).await;
+    if let Some(place) = place {
+        place.end().await;
+    }
+    if let Some(state) = state {
+        state.close().await;
+    }
+    Ok(ended)
 }
 
 /// Grades recorded trials again, as a new run, with the evidence in `archive`. `listener` receives the events as in
@@ -96,6 +111,7 @@ async fn dispatch(
         stop_level: watch::channel(StopLevel::No).0,
         tasks: JoinSet::new(),
         running: HashMap::new(),
+        place: shared.elsewhere.as_ref().map(|elsewhere| elsewhere.place.state()),
         shared,
         stopped_by: None,
     };
@@ -117,6 +133,7 @@ async fn dispatch(
             biased;
             Some(control) = controls.recv() => dispatcher.control(control),
             Some(ended) = dispatcher.tasks.join_next_with_id() => dispatcher.ended(ended),
+            state = changed(&mut dispatcher.place) => dispatcher.place_changed(state),
         }
     }
     dispatcher.bus.emit_decisions(dispatcher.queue.close());
@@ -135,7 +152,11 @@ async fn dispatch(
     RunEnd { summary, stopped_by, left_over, refused }
 }
 
-async fn share(plan: &Plan, host: Arc<Host>) -> Result<Shared, Breakage> {
+/// Creates what the trials of `plan` share.
+///
+/// # Errors
+/// See [`run`].
+pub(crate) async fn share(plan: &Plan, host: Arc<Host>) -> Result<Shared, Breakage> {
     let jobs = plan.settings.jobs.max(1);
     let cassettes = &plan.settings.cassettes;
     let observes = plan.settings.observes();
@@ -152,7 +173,11 @@ async fn share(plan: &Plan, host: Arc<Host>) -> Result<Shared, Breakage> {
     };
     let registry = Registry::new();
     Ok(Shared {
-        factory: open_factory(&plan.settings.sandbox, &host, &registry)?,
+        factory: match (open_factory(&plan.settings.sandbox, &host, &registry), &plan.place) {
+            // The sandboxes are elsewhere, and this machine need not be able to create them.
+            (Err(_), Some(_)) => SandboxFactory::open("local", &host)?,
+            (factory, _) => factory?,
+        },
         registry,
         gateway,
         upstream: Arc::new(upstream(plan, &host)),
@@ -164,6 +189,7 @@ async fn share(plan: &Plan, host: Arc<Host>) -> Result<Shared, Breakage> {
         settings: plan.settings.clone(),
         hook: plan.hook.clone(),
         cleaner: plan.cleaner.clone(),
+        elsewhere: plan.place.clone().map(|place| Arc::new(Elsewhere::new(place))),
         parent_files: sandbox::parent_files(&host.temp),
         host,
     })
@@ -208,6 +234,16 @@ fn mask_of(plan: &Plan, host: &Host) -> Mask {
     Mask::of(&host.env).with_secrets(&secrets).with_fixture(&plan.settings.sandbox.extra_env)
 }
 
+/// Waits for a new state of the place, and returns it.
+async fn changed(place: &mut Option<watch::Receiver<PlaceState>>) -> PlaceState {
+    if let Some(place) = place
+        && place.changed().await.is_ok()
+    {
+        return place.borrow_and_update().clone();
+    }
+    std::future::pending().await
+}
+
 struct Dispatcher {
     bus: Arc<EventBus>,
     queue: JobQueue,
@@ -216,15 +252,16 @@ struct Dispatcher {
     tasks: JoinSet<TrialRecord>,
     /// Jobs that have started but have no outcome yet.
     running: HashMap<tokio::task::Id, (Job, EventSender)>,
+    /// State of the place where the trials run, if it is not this process.
+    place: Option<watch::Receiver<PlaceState>>,
     stopped_by: Option<String>,
 }
 
 impl Dispatcher {
     /// Starts jobs while there is room.
     fn start_jobs(&mut self) {
-        let jobs = self.shared.settings.jobs.max(1);
         while self.stopped_by.is_none()
-            && self.running.len() < jobs
+            && self.has_room()
             && let Some(job) = self.queue.take()
         {
             let events = job.events(&self.bus, &self.shared);
@@ -232,10 +269,27 @@ impl Dispatcher {
                 events.finish(record);
                 continue;
             }
-            job.begin(&events);
+            job.begin(&events, &self.shared);
             let run = job.clone().run(Arc::clone(&self.shared), events.clone(), self.stop_level.subscribe());
             let task = self.tasks.spawn(run);
             self.running.insert(task.id(), (job, events));
+        }
+    }
+
+    /// Returns `true` if another job can start. Elsewhere, trials that run in any case can wait. How many of the others
+    /// are needed depends on the results, so no more of them start than can run.
+    fn has_room(&self) -> bool {
+        match &self.place {
+            Some(place) => self.queue.is_fixed() || self.running.len() < place.borrow().slots.max(1),
+            None => self.running.len() < self.shared.settings.jobs.max(1),
+        }
+    }
+
+    /// Stops the run if the place was asked to, and applies new limits. With more slots there, more jobs can start.
+    fn place_changed(&mut self, state: PlaceState) {
+        self.shared.spending.change(state.budget);
+        if let Some(reason) = state.stopped_by.filter(|_| self.stopped_by.is_none()) {
+            self.control(Control::Stop(reason));
         }
     }
 
@@ -250,6 +304,9 @@ impl Dispatcher {
         let result = TrialResult::from(&record);
         events.finish(record);
         self.bus.emit_decisions(self.queue.finished(&result));
+        if let (Some(elsewhere), Some(_)) = (&self.shared.elsewhere, self.shared.spending.ceased()) {
+            elsewhere.place.withdraw();
+        }
     }
 
     /// Runs the hooks that belong to no trial. Returns the hook that failed before the run, in which case the run must
@@ -276,6 +333,9 @@ impl Dispatcher {
         let next = if self.stopped_by.is_none() { StopLevel::Stop } else { StopLevel::Kill };
         self.stopped_by.get_or_insert(reason);
         self.stop_level.send_replace(next);
+        if let Some(elsewhere) = &self.shared.elsewhere {
+            elsewhere.place.stop(next == StopLevel::Kill);
+        }
     }
 
     /// Gives every job that was never started an outcome, so that a report covers the whole plan.

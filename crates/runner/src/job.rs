@@ -40,9 +40,9 @@ impl Job {
     }
 
     /// Emits the start of the trial, which makes the counted trials always those that run. A regraded trial starts
-    /// once its record has been read.
-    pub(crate) fn begin(&self, events: &EventSender) {
-        if let Self::Trial(planned) = self {
+    /// once its record has been read, and one that runs elsewhere once it starts there.
+    pub(crate) fn begin(&self, events: &EventSender, shared: &Shared) {
+        if let (Self::Trial(planned), None) = (self, &shared.elsewhere) {
             trial::begin(planned, events);
         }
     }
@@ -55,7 +55,12 @@ impl Job {
         stop_level: watch::Receiver<StopLevel>,
     ) -> TrialRecord {
         match self {
-            Self::Trial(planned) => trial::run(planned, shared, events, stop_level).await,
+            Self::Trial(planned) => match shared.elsewhere.clone() {
+                Some(elsewhere) => {
+                    Box::pin(trial::run_elsewhere(planned, shared, elsewhere, events, stop_level)).await
+                }
+                None => trial::run(planned, shared, events, stop_level, Vec::new()).await,
+            },
             Self::Regrade(recorded, archive) => {
                 Box::pin(regrade::grade_again(&recorded, archive, &shared, &events, stop_level)).await
             }
@@ -91,6 +96,11 @@ pub(crate) struct JobQueue {
 impl JobQueue {
     pub(crate) fn new(fixed: Vec<Job>, sequential: Sequential, shared: Arc<Shared>) -> Self {
         Self { fixed: fixed.into_iter(), sequential, shared }
+    }
+
+    /// Returns `true` if the next job runs in any case.
+    pub(crate) fn is_fixed(&self) -> bool {
+        !self.fixed.as_slice().is_empty()
     }
 
     /// Takes the next job. Once the budget is used up, those that depend on open questions no longer start.

@@ -37,7 +37,9 @@ mod event_bus;
 mod grader;
 pub mod hook;
 mod job;
+mod place;
 mod plan;
+mod pool;
 mod pricing;
 mod recorded_model;
 mod regrade;
@@ -47,14 +49,16 @@ mod spending;
 mod trial;
 mod user;
 
-pub use control::Control;
+pub use control::{Control, StopLevel};
 pub use dispatcher::{RunEnd, regrade, run};
 pub use event_bus::Listener;
+pub use place::{ChangedBudget, Place, PlaceState, Progress};
 pub use plan::{
     ArmSettings, CassetteSettings, Defaults, Earlier, Fork, JudgeSettings, Judging, LimitNames, LimitSettings,
     ModelChoice, PairwiseJudging, Plan, PlanRequest, PlannedCase, PlannedDecision, PlannedTrial, ReadScript, RetryOn,
     RetrySettings, SandboxSettings, Settings, TrialResult, judged, plan,
 };
+pub use pool::Pool;
 pub use recorded_model::recorded_reply;
 pub use regrade::{Archive, RecordedEvidence, Regrade, RegradeRequest, plan_regrade};
 pub use select::{Selection, is_named};

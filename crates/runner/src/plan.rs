@@ -26,6 +26,7 @@ use model::{AgentInfo, Diagnostic, Outcome, SkillInfo, Summary, TrialRecord};
 use self::planner::Planner;
 use crate::cleanup::RemoteCleaner;
 use crate::hook::Hook;
+use crate::place::Place;
 
 pub use self::decisions::PlannedDecision;
 pub(crate) use self::decisions::contract;
@@ -62,6 +63,8 @@ pub struct Plan {
     pub hook: Option<Arc<dyn Hook>>,
     /// Removes what trials create on real remotes; planning leaves it unset.
     pub cleaner: Option<Arc<dyn RemoteCleaner>>,
+    /// Place where the trials run; planning sets none, so that they run in this process.
+    pub place: Option<Arc<dyn Place>>,
     /// The part of the run that was already run; planning sets none.
     pub earlier: Earlier,
 }
@@ -153,6 +156,7 @@ pub fn plan(request: &PlanRequest<'_>) -> (Plan, Vec<Diagnostic>) {
             cases_matched,
             hook: None,
             cleaner: None,
+            place: None,
             earlier: Earlier::default(),
         },
         problems,

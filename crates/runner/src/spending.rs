@@ -5,6 +5,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use agent::Costs;
 use model::{AttemptRecord, AuxiliaryUsage, Ending, OnBudget, Outcome, Status, TrialRecord, Usage};
 
+use crate::place::ChangedBudget;
 use crate::plan::{Earlier, Judging, ModelChoice, PlannedTrial, Settings};
 
 /// Excess in US dollars that may be a rounding error of the sum.
@@ -15,6 +16,7 @@ const NOISE: f64 = 0.000001;
 pub(crate) struct Spending {
     sum: Mutex<Sum>,
     ceased: OnceLock<String>,
+    changed: Mutex<ChangedBudget>,
 }
 
 /// Totals over agents, judges and simulated users.
@@ -57,15 +59,18 @@ impl Spending {
             *sum
         };
         let limits = &settings.limits;
-        if let Some(reason) = limits.max_run_cost.and_then(|most| excess(sum.cost_usd, most)) {
+        let changed = *self.changed.lock().unwrap_or_else(PoisonError::into_inner);
+        let (max_run_cost, max_run_tokens) =
+            (changed.max_run_cost.or(limits.max_run_cost), changed.max_run_tokens.or(limits.max_run_tokens));
+        if let Some(reason) = max_run_cost.and_then(|most| excess(sum.cost_usd, most)) {
             self.cease(reason);
         }
-        if let Some(most) = limits.max_run_tokens.filter(|most| sum.tokens as f64 > *most) {
+        if let Some(most) = max_run_tokens.filter(|most| sum.tokens as f64 > *most) {
             self.cease(format!("the run used {} tokens, which is over its limit of {most}", sum.tokens));
         }
         let caps = [
-            ("cost", limits.names.run_cost, limits.max_run_cost.is_some()),
-            ("number of tokens", limits.names.run_tokens, limits.max_run_tokens.is_some()),
+            ("cost", limits.names.run_cost, max_run_cost.is_some()),
+            ("number of tokens", limits.names.run_tokens, max_run_tokens.is_some()),
         ];
         for (figure, limit, _) in caps.into_iter().filter(|(.., is_set)| *is_set) {
             let lacks = |usage: Usage| match figure {
@@ -87,6 +92,11 @@ impl Spending {
         {
             self.cease(format!("`{}` exceeded its budget: {budget}", record.id));
         }
+    }
+
+    /// Changes limits of the run. A run that has used up its budget stays over.
+    pub(crate) fn change(&self, budget: ChangedBudget) {
+        *self.changed.lock().unwrap_or_else(PoisonError::into_inner) = budget;
     }
 
     /// Sets the reason why nothing more is started, unless there is one already.

@@ -134,6 +134,7 @@ pub fn plan_regrade(request: RegradeRequest<'_>) -> (Regrade, Vec<Diagnostic>) {
         cases_matched: 0,
         hook: None,
         cleaner: None,
+        place: None,
         earlier: Earlier::default(),
     };
     (Regrade { plan, trials: recorded, notes: notes.lines() }, problems)

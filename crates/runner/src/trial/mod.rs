@@ -7,6 +7,7 @@ mod code;
 mod command;
 mod control_run;
 mod culprit;
+mod elsewhere;
 mod files;
 mod grade;
 mod hooks;
@@ -46,6 +47,7 @@ use self::grade::End;
 use self::network::TrialNetwork;
 use self::record::record_of;
 use self::record::{attempt_of, skipped, unloaded};
+pub(crate) use self::elsewhere::{Elsewhere, run as run_elsewhere};
 pub(crate) use self::record::{broken, cancelled, panicked, stopped};
 pub use self::recording::{cassette_file, inputs, is_recorded};
 pub use self::regrade::RecordedEvidence;
@@ -78,6 +80,8 @@ pub(crate) struct Shared {
     pub(crate) spending: Spending,
     pub(crate) hook: Option<Arc<dyn Hook>>,
     pub(crate) cleaner: Option<Arc<dyn RemoteCleaner>>,
+    /// Place where the trials run, if it is not this process.
+    pub(crate) elsewhere: Option<Arc<Elsewhere>>,
     /// Files that steered tools in every sandbox when the run began.
     pub(crate) parent_files: Vec<ParentFile>,
 }
@@ -140,7 +144,7 @@ pub(crate) fn begin(planned: &PlannedTrial, events: &EventSender) {
 }
 
 /// Runs a trial, whose start has been emitted, to its outcome. Broken attempts are retried as often as the settings
-/// allow, failed ones only if the settings ask for it.
+/// allow, failed ones only if the settings ask for it. `attempts` are those that were lost elsewhere.
 ///
 /// Futures that only a few trials await (a sandbox, code, a simulated user, a judge) are boxed: otherwise the future
 /// of every trial would have room for all of them, and it is moved several times.
@@ -149,14 +153,15 @@ pub(crate) async fn run(
     shared: Arc<Shared>,
     mut events: EventSender,
     stop_level: watch::Receiver<StopLevel>,
+    mut attempts: Vec<AttemptRecord>,
 ) -> TrialRecord {
     let started_at = Timestamp::now();
     let started = Instant::now();
-    let mut attempts: Vec<AttemptRecord> = Vec::new();
     let mut judge: Option<AuxiliaryUsage> = None;
     let mut user: Option<AuxiliaryUsage> = None;
     let mut phases = Phases::default();
     let mut limits = Arc::clone(&planned.limits);
+    let lost = attempts.len();
     loop {
         let mut attempt = Attempt::new(&planned, &shared, &events, stop_level.clone());
         (attempt.before, attempt.limits) = (&attempts, Arc::clone(&limits));
@@ -185,7 +190,7 @@ pub(crate) async fn run(
         let is_final = is_final || matches!(record.ending, Some(Ending::InvalidTest { .. }));
         let again = match is_final || *stop_level.borrow() != StopLevel::No {
             true => Retry::No,
-            false => retry::decide(&planned, &shared.settings, &attempts, record.ending.as_ref(), &trace),
+            false => retry::decide(&planned, &shared.settings, &attempts[lost..], record.ending.as_ref(), &trace),
         };
         if let Retry::Refused(reason) = &again {
             record.warnings.push(format!("not retried: {reason}"));

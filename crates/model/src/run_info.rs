@@ -33,7 +33,7 @@ pub struct RunInfo {
     /// Number of questions that decide how many planned trials run; 0 if all of them run.
     #[serde(default, skip_serializing_if = "is_none")]
     pub decisions: usize,
-    /// Number of trials that run in parallel.
+    /// Number of trials that run in parallel; 0 if workers run them.
     pub jobs: usize,
     /// Command that started the run; absent if the run cannot be resumed.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -107,7 +107,7 @@ impl Terminal {
         let names = Names::new(&info.trials);
         let view = if self.detail.quiet {
             View::Lines(Lines::new(self.paint, self.detail, names.clone()))
-        } else if info.trials.len() <= 1 || (info.jobs <= 1 && self.paint.style.interactive) {
+        } else if info.trials.len() <= 1 || (info.jobs == 1 && self.paint.style.interactive) {
             View::Stream(Stream::new(self.paint, self.detail, names.clone(), &info.agents))
         } else if let Some(live) = self.live.take() {
             View::Table(Box::new(Table::new(self.paint, self.detail, names.clone(), live)))
@@ -211,7 +211,10 @@ fn header(info: &RunInfo, paint: &Paint) -> String {
         } else {
             counted(info.trials.len(), "trial")
         },
-        counted(info.jobs, "job"),
+        match info.jobs {
+            0 => "run by workers".to_owned(),
+            jobs => counted(jobs, "job"),
+        },
     ]);
     let label = info.label.as_ref().map(|label| paint.folded(label, 40));
     let mut run = format!("run {}{}", info.id, in_parentheses(label.as_deref()));

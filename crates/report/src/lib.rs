@@ -77,8 +77,8 @@ pub use reporter::{Reporter, ReporterOptions, RunHash};
 pub use runs::{ListedRun, run_json, runs};
 pub use sarif::sarif;
 pub use show::{show, show_diff, show_json, show_step, show_two};
-pub use status::{Details, StatusView, status};
-pub use terminal::{Style, diagnostics, last_line, result, tally, terminal_size};
+pub use status::{Details, StatusView, status, status_verdict};
+pub use terminal::{Style, diagnostics, last_line, mismatches, result, tally, terminal_size};
 pub use trend::{TrendOf, trend, trend_json};
 
 /// A kind of report.

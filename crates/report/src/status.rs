@@ -181,6 +181,11 @@ fn verdict(view: &StatusView<'_>, paint: &Paint) -> String {
     run_verdict(&verdict, paint)
 }
 
+/// Returns the verdict on a run, as in the first lines of [`status`]; empty for a run that has not ended.
+pub fn status_verdict(view: &StatusView<'_>, style: &Style) -> String {
+    verdict(view, &Paint::new(*style))
+}
+
 /// Returns the tables of arms, if there is something to compare.
 fn arm_tables(view: &StatusView<'_>, paint: &Paint) -> String {
     let details = view.details;
@@ -282,8 +287,13 @@ fn counts(view: &StatusView<'_>, paint: &Paint) -> Vec<String> {
     let mut parts = vec![format!("{finished} of {} finished", counted(run.needed(), "trial"))];
     let is_counted = |trial: &&TrialRow| !is_baseline(trial) && !trial.quarantined;
     let under_test = || view.trials.iter().filter(is_counted);
+    let flaky = under_test().filter(|trial| trial.flaky).count();
     for (outcome, count) in OutcomeCounts::of(under_test().map(|trial| trial.outcome)).occurring() {
-        parts.push(paint.as_outcome(outcome, &format!("{count} {}", outcome.name())));
+        let note = match outcome {
+            Outcome::Passed if flaky > 0 => format!(" ({} flaky)", number(flaky as u64)),
+            _ => String::new(),
+        };
+        parts.push(paint.as_outcome(outcome, &format!("{count} {}{note}", outcome.name())));
     }
     let baseline = view.trials.iter().filter(|trial| is_baseline(trial)).count();
     if baseline > 0 {

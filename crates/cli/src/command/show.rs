@@ -3,7 +3,8 @@
 use std::process::ExitCode;
 
 use model::{Envelope, RunRow, TrialRecord, TrialRow};
-use report::counted;
+use report::{StatusView, Style, counted};
+use serde_json::Value;
 use store::{SelectError, Store, StoreError, TrialFilter};
 
 use crate::error::CliError;
@@ -65,11 +66,10 @@ pub fn run(global: &Global, args: &ShowArgs, terminal: &Terminal) -> Result<Exit
             let wrong = format!("`{}` is a run, and not a trial", args.trial);
             return Err(CliError::usage(wrong).hint(format!("`trialrun show {}` lists its trials", args.trial)));
         }
-        terminal.out(&trials(&*store, &run)?);
+        terminal.out(&trials(&*store, &run, style)?);
         return Ok(ExitCode::SUCCESS);
     }
     let shown = Shown::read(&*store, &args.trial)?;
-    let style = &terminal.out_style;
     let (record, events, run) = shown.parts();
     let wrong = |why: String| CliError::usage(format!("{}: {why}", record.id));
     if let Some(other) = &args.other {
@@ -78,6 +78,7 @@ pub fn run(global: &Global, args: &ShowArgs, terminal: &Terminal) -> Result<Exit
         if (&shown.row.run, &shown.row.id) == (&other.row.run, &other.row.id) {
             let same = format!("`{}` and `{named}` both name the trial {}", args.trial, record.id);
             return Err(CliError::usage(same).hint("`trialrun show CASE` lists the trials of a case"));
+    let style = &terminal.out_style;
         }
         terminal.out(&report::show_two([shown.parts(), other.parts()], style));
     } else if let Some(step) = args.step {
@@ -113,8 +114,8 @@ fn named_run(store: &dyn Store, wanted: &str) -> Result<Option<RunRow>, CliError
     }
 }
 
-/// Lists the trials of a run, those that did not pass first, each with the command that shows it.
-fn trials(store: &dyn Store, run: &RunRow) -> Result<String, CliError> {
+/// Lists the trials of a run below its verdict, those that did not pass first, each with the command that shows it.
+fn trials(store: &dyn Store, run: &RunRow, style: &Style) -> Result<String, CliError> {
     let mut trials = store.trials(&TrialFilter::of_run(&run.id))?;
     let key = |trial: &TrialRow| {
         (trial.outcome.rank(), trial.suite.clone(), trial.case.clone(), trial.arm.clone(), trial.repetition)
@@ -128,12 +129,16 @@ fn trials(store: &dyn Store, run: &RunRow) -> Result<String, CliError> {
     if trials.len() > LISTED {
         text.push_str(&format!("  and {} more: trialrun status {} --all\n", trials.len() - LISTED, run.short));
     }
-    Ok(report::clean(&text))
+    Ok(verdict + &report::clean(&text))
 }
 
 /// Lists the other trials of the same case, unless this one was selected by its id.
 fn others(store: &dyn Store, shown: &TrialRow, wanted: &str) -> Result<String, CliError> {
     let of_case = TrialFilter {
+    let details = super::status::details_of(store, run, false)?;
+    let (live, alive, now) = (&[], session::is_active(run), jiff::Timestamp::now());
+    let view = StatusView { run, trials: &trials, live, alive, now, all: false, details: &details };
+    let verdict = report::status_verdict(&view, style);
         suite: Some(shown.suite.clone()),
         case: Some(shown.case.clone()),
         ..TrialFilter::of_run(&shown.run)

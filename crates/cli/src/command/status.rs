@@ -38,8 +38,7 @@ pub fn run(global: &Global, args: &StatusArgs, terminal: &Terminal) -> Result<Ex
     let trials = store.trials(&TrialFilter::of_run(&run.id))?;
     let live = store.live(&run.id)?;
     let alive = session::is_active(&run);
-    let is_whole = run.finished <= READ_WHOLE || run.sequential || args.all;
-    let details = if is_whole { details(&*store, &run)? } else { Details::default() };
+    let details = details_of(&*store, &run, args.all)?;
     if args.json {
         let Arms { arms, deltas, .. } = Arms::of(&details.figures, &details.agents);
         let over_budget: Vec<_> =
@@ -55,6 +54,12 @@ pub fn run(global: &Global, args: &StatusArgs, terminal: &Terminal) -> Result<Ex
         terminal.out(&report::status(&view, &terminal.out_style));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Reads the details of a run that is small enough, or whose details are all wanted.
+pub fn details_of(store: &dyn Store, run: &RunRow, all: bool) -> Result<Details, StoreError> {
+    let is_whole = run.finished <= READ_WHOLE || run.sequential || all;
+    if is_whole { details(store, run) } else { Ok(Details::default()) }
 }
 
 /// Reads from the run's events the details that the lists do not contain.

@@ -74,16 +74,18 @@ fn a_run_is_shown_as_a_list_of_its_trials() {
     project.run(&["run", "--label", "old"]).exits(1);
     project.run(&["run", "--case", "first"]).exits(0);
     let old = project.run(&["show", "old"]).exits(0).out;
-    let lines: Vec<&str> = old.lines().collect();
-    assert!(lines[0].starts_with("run ") && lines[0].contains(" (old): "), "{old}");
+    assert!(old.starts_with("FAIL "), "{old}");
+    let lines: Vec<&str> = old.lines().skip_while(|line| !line.starts_with("run ")).collect();
+    assert!(lines[0].contains(" (old): "), "{old}");
     assert!(lines[1].starts_with("  failed     trialrun show '"), "{old}");
     assert!(lines[2].starts_with("  passed     trialrun show '"), "{old}");
     let named = lines[1].split('\'').nth(1).unwrap();
     assert!(project.run(&["show", named]).exits(0).out.starts_with("greet::second@fake#1  ✗ failed\n"));
     let latest = project.run(&["show", "latest"]).exits(0).out;
     assert!(latest.contains(": 1 finished trial\n  passed"), "{latest}");
-    let id = latest.split_whitespace().nth(1).unwrap();
-    assert_eq!(project.run(&["show", id.trim_end_matches(':')]).exits(0).out, latest);
+    let (verdict, run) = latest.split_once("\nrun ").unwrap();
+    assert_eq!(verdict, "PASS  1 trial passed");
+    assert_eq!(project.run(&["show", run.split(':').next().unwrap()]).exits(0).out, latest);
     let ran = project.run(&["show", "latest", "--step", "1"]).exits(2);
     assert!(ran.err.contains("`latest` is a run, and not a trial"), "{}", ran.err);
 }

@@ -120,7 +120,7 @@ impl Args {
     pub fn read(raw: &[std::ffi::OsString]) -> Result<Self, clap::Error> {
         let mut command = Self::definition();
         let matches =
-            command.try_get_matches_from_mut(raw).map_err(|error| with_visible_suggestion(error, &command))?;
+            command.try_get_matches_from_mut(raw).map_err(|error| with_suggestion(error, &command, raw))?;
         Self::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
     }
 }
@@ -156,8 +156,20 @@ fn grouped_commands(all: &clap::Command) -> String {
     text
 }
 
-/// Suggests the nearest command that the help lists, instead of a hidden alias.
-fn with_visible_suggestion(mut error: clap::Error, command: &clap::Command) -> clap::Error {
+/// Corrects the suggestion: the nearest command that the help lists, instead of a hidden alias, and `--format` for
+/// `--report` where a command prints one report.
+fn with_suggestion(mut error: clap::Error, command: &clap::Command, raw: &[std::ffi::OsString]) -> clap::Error {
+    if error.kind() == ErrorKind::UnknownArgument {
+        let has = |command: &clap::Command, name: &str| command.get_arguments().any(|arg| arg.get_long() == Some(name));
+        let of_command = raw.iter().skip(1).find_map(|word| command.find_subcommand(word));
+        let prints_one = of_command.is_some_and(|command| has(command, "format") && !has(command, "report"));
+        let typed = error.get(ContextKind::InvalidArg).map(ToString::to_string);
+        if prints_one && typed.is_some_and(|typed| typed.starts_with("--report")) {
+            error.remove(ContextKind::Suggested);
+            error.insert(ContextKind::SuggestedArg, ContextValue::String("--format".to_owned()));
+        }
+        return error;
+    }
     if error.kind() != ErrorKind::InvalidSubcommand {
         return error;
     }
@@ -179,6 +191,16 @@ mod tests {
 
     #[test]
     fn a_misspelt_command_suggests_one_that_the_help_lists() {
+    #[test]
+    fn a_command_that_prints_one_report_suggests_its_format() {
+        for (command, is_suggested) in [("compare", true), ("export", false)] {
+            let error = Args::read(&["trialrun", command, "--report", "html=x.html"].map(Into::into)).unwrap_err();
+            let error = error.to_string();
+            assert_eq!(error.contains("a similar argument exists: '--format'"), is_suggested, "{error}");
+            assert!(!is_suggested || !error.contains("-- --report"), "{error}");
+        }
+    }
+
         for (typed, suggested) in [("rn", Some("'run'")), ("doctr", Some("'doctor'")), ("xyzzy", None)] {
             let error = Args::read(&["trialrun", typed].map(Into::into)).unwrap_err().to_string();
             assert_eq!(error.contains("similar subcommand"), suggested.is_some(), "{error}");

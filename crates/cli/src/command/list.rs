@@ -46,18 +46,19 @@ pub struct ListArgs {
 }
 
 impl ListArgs {
-    /// Accepts `list assertions` for `list --assertions`, unless there is a file or a folder of that name.
+    /// Accepts `list assertions` and `list assertion` for `list --assertions`, unless there is a file or a folder of that
+    /// name.
     fn with_named_kind(&self) -> Self {
         let mut args = self.clone();
         if let [kind] = &self.run.targets[..]
             && !std::path::Path::new(kind).exists()
         {
             let flag = match kind.as_str() {
-                "agents" => &mut args.agents,
-                "assertions" => &mut args.assertions,
-                "operators" => &mut args.operators,
-                "reports" => &mut args.kinds_of_reports,
-                "sandboxes" => &mut args.sandboxes,
+                "agents" | "agent" => &mut args.agents,
+                "assertions" | "assertion" => &mut args.assertions,
+                "operators" | "operator" => &mut args.operators,
+                "reports" | "report" => &mut args.kinds_of_reports,
+                "sandboxes" | "sandbox" => &mut args.sandboxes,
                 _ => return args,
             };
             *flag = true;
@@ -209,6 +210,7 @@ mod tests {
             let by_name = read(&["trialrun", "list", kind]);
             assert!(by_name.is_some() && by_name == read(&["trialrun", "list", &format!("--{kind}")]), "{kind}");
         }
+        assert_eq!(read(&["trialrun", "list", "assertion"]), read(&["trialrun", "list", "--assertions"]));
         assert_eq!(read(&["trialrun", "list", "src"]), None, "a folder");
     }
 

@@ -209,7 +209,10 @@ fn a_cache_that_cannot_be_used_is_reported_and_the_run_continues() {
     project.write(".trialrun/judgements.db", "notes");
     let judge = shop.url("/judge");
     let ran = project.run(&["run", "--judge", "openai-chat:judge", "--judge-base-url", &judge]).exits(0);
-    assert!(ran.err.contains("warning: judgements are not cached:"), "{}", ran.err);
+    let regraded = project.run(&["regrade", "latest"]).exits(0);
+    for ran in [ran, regraded] {
+        assert!(ran.err.contains("warning: judgements are not cached:"), "{}", ran.err);
+    }
 }
 
 #[test]

@@ -284,7 +284,7 @@ fn an_unknown_run_or_an_invalid_suite_prevents_regrading() {
     assert!(error.err.contains("unknown run `zzz`"), "{}", error.output());
     project.write("skills/notes/evals/evals.json", "{}");
     let wrong = project.run(&["regrade"]).exits(2);
-    assert!(wrong.err.contains("skill_name"), "{}", wrong.output());
+    assert!(wrong.err.contains("skills/notes/evals/evals.json:1:1"), "{}", wrong.output());
     assert_eq!(project.run(&["history", "--cases", "--json"]).exits(0).json().as_array().map(Vec::len), Some(4));
 }
 

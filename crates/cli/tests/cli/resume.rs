@@ -187,7 +187,7 @@ fn a_test_that_has_changed_after_some_of_its_trials_is_not_continued() {
     let suite = suite.replace(&format!("GO: {}", go.display()), "GO: '{{ go }}'");
     let rows = format!("name,says,go\nfirst,go,/\nsecond,go,{}\n", go.display());
     project.write("rows.csv", &rows).write("rows.yaml", &suite);
-    let mut live = project.start(&["run", "rows.yaml", "--jobs", "1", "--report", "jsonl"]);
+    let mut live = project.start(&["run", "rows.yaml", "--jobs", "1", "--report", "jsonl", "--artifacts", "out"]);
     live.line_with("trial_finished");
     live.line_with("\"here\"");
     live.signal(Signal::SIGKILL);
@@ -199,7 +199,8 @@ fn a_test_that_has_changed_after_some_of_its_trials_is_not_continued() {
     let refused = project.run(&["run", "--resume"]).exits(2).err;
     assert!(refused.contains("_fixtures.yaml changed after some of its trials"), "{refused}");
     std::fs::remove_file(project.dir().join("_fixtures.yaml")).unwrap();
-    project.run(&["run", "--resume"]).exits(0);
+    let resumed = project.run(&["run", "--resume"]).exits(0);
+    assert!(!resumed.err.contains(" setting was "), "{}", resumed.err);
     project.write("rows.csv", &rows.replace("second,go", "second,stop"));
     project.run(&["run", "rows.yaml"]).exits(0);
     let compared = project.run(&["compare", "previous", "latest"]);

@@ -242,6 +242,8 @@ pub struct CaseContext<'a> {
     pub directory: &'a Path,
     /// The project's configuration of the agent.
     pub config: Option<&'a Configured>,
+    /// Location at which the project sets the model of the arm; `None` if it is set elsewhere.
+    pub model_source: Option<&'a Excerpt>,
     /// Value of `--base-url`.
     pub base_url: Option<&'a str>,
     /// Providers that open models.
@@ -253,8 +255,6 @@ pub struct CaseContext<'a> {
 /// An agent configured in a project.
 #[derive(Debug, Clone)]
 pub struct Configured {
-    /// Location at which the project sets the model of the arm; `None` if it is set elsewhere.
-    pub model_source: Option<&'a Excerpt>,
     /// Name in the project.
     pub name: String,
     /// The configuration: a map with the `type` key. A function in it is a string such as

@@ -190,8 +190,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_misspelt_command_suggests_one_that_the_help_lists() {
-    #[test]
     fn a_command_that_prints_one_report_suggests_its_format() {
         for (command, is_suggested) in [("compare", true), ("export", false)] {
             let error = Args::read(&["trialrun", command, "--report", "html=x.html"].map(Into::into)).unwrap_err();
@@ -201,6 +199,8 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_misspelt_command_suggests_one_that_the_help_lists() {
         for (typed, suggested) in [("rn", Some("'run'")), ("doctr", Some("'doctor'")), ("xyzzy", None)] {
             let error = Args::read(&["trialrun", typed].map(Into::into)).unwrap_err().to_string();
             assert_eq!(error.contains("similar subcommand"), suggested.is_some(), "{error}");

@@ -25,13 +25,13 @@
 //! # }
 //! ```
 
+mod content_hash;
 pub mod dependencies;
 mod error;
 mod git_sign_in;
 pub mod hooks;
 mod invocation;
 mod judgements;
-mod content_hash;
 mod layer;
 mod masking;
 mod named_run;
@@ -74,6 +74,8 @@ pub use trial_spec::TrialSpec;
 
 #[cfg(test)]
 mod tests {
+    mod together;
+
     use std::path::Path;
     use std::sync::Arc;
 
@@ -81,8 +83,6 @@ mod tests {
     use sandbox::supervise::Supervisor;
 
     use super::{Place, Session};
-    mod together;
-
 
     /// Opens a session in `directory`, with an empty environment.
     pub fn session_in(directory: &Path) -> Session {

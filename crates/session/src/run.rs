@@ -80,11 +80,11 @@ impl Session {
     /// # Errors
     /// Returns an error if the machine does not allow a check, or if the other kind of sandbox cannot be planned with.
     pub fn check(&self, planned: &mut Planned) -> Result<Vec<Diagnostic>, Error> {
-        let mut warnings = Vec::new();
         if planned.spec.overrides().sandboxes.lend_git_sign_in && !uses_real_remote(&planned.plan) {
             return Err(Error::usage("`--lend-git-sign-in` needs `--remote real`")
                 .hint("the agents of this run push to copies of the source repository, which need no sign-in"));
         }
+        let mut warnings = Vec::new();
         let chosen = planned.spec.sandbox();
         if let Some(fallback) = self.project.sandbox_fallback.as_ref().filter(|fallback| *fallback != chosen)
             && let Some(reason) = sandbox_choice::try_out(&planned.plan, &self.host)?
@@ -202,8 +202,6 @@ async fn pass_on(mut from: UnboundedReceiver<Control>, to: UnboundedSender<Contr
     }
 }
 
-/// Runs the future that `start` returns from the controls and the listener, and records its events. At the end of the
-/// run, the reporters read its hash.
 /// Returns `true` if the agent of a trial can push to the source repository itself.
 pub fn uses_real_remote(plan: &Plan) -> bool {
     let settings = &plan.settings.sandbox;
@@ -211,6 +209,8 @@ pub fn uses_real_remote(plan: &Plan) -> bool {
     settings.source_repo.is_some() && plan.trials.iter().any(is_real)
 }
 
+/// Runs the future that `start` returns from the controls and the listener, and records its events. At the end of the
+/// run, the reporters read its hash.
 ///
 /// # Errors
 /// Returns an error if threads cannot be started, or if the run cannot.

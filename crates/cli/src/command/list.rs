@@ -83,23 +83,10 @@ pub fn run(global: &Global, args: &ListArgs, terminal: &Terminal) -> Result<Exit
     let mut run = args.run.clone();
     run.targets.extend(args.root.clone());
     let (_, prepared) = place::plan(global, &run)?;
+    terminal.notes(prepared.spec.notes());
     let trials = &prepared.plan.trials;
     if args.json {
-    terminal.notes(prepared.spec.notes());
-        let rows: Vec<_> = trials
-            .iter()
-            .map(|trial| {
-                json!({
-                    "id": trial.id.to_string(), "suite": trial.id.suite, "case": trial.id.case, "arm": trial.id.arm,
-                    "agent": trial.arm.agent, "model": trial.arm.model, "repetition": trial.id.repetition,
-                    "title": trial.case.description, "tags": trial.case.tags, "source": trial.case.source,
-                    "skill": trial.case.subject.skill().filter(|skill| skill.directory.is_some()).map(|skill| &skill.name),
-                    "should_trigger": trial.case.skill_eval.as_ref().map(|eval| eval.should_trigger),
-                    "side_effect_level": trial.case.skill_eval.as_ref().map(|eval| eval.side_effect_level.name()),
-                })
-            })
-            .collect();
-        terminal.json(&rows);
+        terminal.json(&trials.iter().map(|trial| row(trial)).collect::<Vec<_>>());
     } else if trials.is_empty() && !prepared.diagnostics.iter().any(model::Diagnostic::is_error) {
         terminal.diagnostics(&prepared.diagnostics);
         return Err(prepared.nothing_selected());

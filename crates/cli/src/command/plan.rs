@@ -43,9 +43,9 @@ pub fn run(global: &Global, args: &PlanArgs, terminal: &Terminal) -> Result<Exit
         }
     }
     terminal.diagnostics(&problems);
+    terminal.notes(prepared.spec.notes());
     if problems.iter().any(|problem| args.run.gates.strict || problem.is_error()) {
         return Ok(ExitCode::from(exit::INVALID));
-    terminal.notes(prepared.spec.notes());
     }
     if plan.trials.is_empty() {
         return Err(prepared.nothing_selected());

@@ -121,6 +121,10 @@ fn trials(store: &dyn Store, run: &RunRow, style: &Style) -> Result<String, CliE
         (trial.outcome.rank(), trial.suite.clone(), trial.case.clone(), trial.arm.clone(), trial.repetition)
     };
     trials.sort_by_cached_key(key);
+    let details = super::status::details_of(store, run, false)?;
+    let (live, alive, now) = (&[], session::is_active(run), jiff::Timestamp::now());
+    let view = StatusView { run, trials: &trials, live, alive, now, all: false, details: &details };
+    let verdict = report::status_verdict(&view, style);
     let label = run.label.as_ref().map_or_else(String::new, |label| format!(" ({label})"));
     let mut text = format!("run {}{label}: {}\n", run.short, counted(trials.len(), "finished trial"));
     for trial in trials.iter().take(LISTED) {
@@ -135,10 +139,6 @@ fn trials(store: &dyn Store, run: &RunRow, style: &Style) -> Result<String, CliE
 /// Lists the other trials of the same case, unless this one was selected by its id.
 fn others(store: &dyn Store, shown: &TrialRow, wanted: &str) -> Result<String, CliError> {
     let of_case = TrialFilter {
-    let details = super::status::details_of(store, run, false)?;
-    let (live, alive, now) = (&[], session::is_active(run), jiff::Timestamp::now());
-    let view = StatusView { run, trials: &trials, live, alive, now, all: false, details: &details };
-    let verdict = report::status_verdict(&view, style);
         suite: Some(shown.suite.clone()),
         case: Some(shown.case.clone()),
         ..TrialFilter::of_run(&shown.run)

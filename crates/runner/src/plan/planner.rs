@@ -173,7 +173,9 @@ impl<'a> Planner<'a> {
             // A case that is not run has no requirements for its agent.
             let mut answers = None;
             if case.skip.is_none() && case.broken.is_empty() {
+                let defaults = &settings.defaults;
                 let context = CaseContext {
+                    model_source: defaults.model_source.as_ref().filter(|_| arm.model == defaults.model),
                     case,
                     arm: &arm,
                     argument: resolved.argument,
@@ -181,9 +183,7 @@ impl<'a> Planner<'a> {
                     directory: &directory,
                     base_url: settings.arms.base_url.as_deref(),
                     providers: &settings.providers,
-                let defaults = &settings.defaults;
                     state: &state,
-                    model_source: defaults.model_source.as_ref().filter(|_| arm.model == defaults.model),
                 };
                 self.check_agent(agent, written, &context);
                 answers = agent.answers(&context);

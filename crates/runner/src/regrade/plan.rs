@@ -140,7 +140,6 @@ pub fn plan_regrade(request: RegradeRequest<'_>) -> (Regrade, Vec<Diagnostic>) {
     (Regrade { plan, trials: recorded, notes: notes.lines() }, problems)
 }
 
-/// A case in the variant of an arm, and its checks.
 /// The agent of every recorded trial, whatever its name: it has run, so the agent of today has no part in grading it.
 struct AlreadyRun;
 
@@ -155,6 +154,7 @@ impl Agent for AlreadyRun {
     }
 }
 
+/// A case in the variant of an arm, and its checks.
 type Compiled = (Arc<Case>, Arc<Vec<Check>>);
 
 struct Planner<'a> {

@@ -15,6 +15,8 @@ mod grading_tree;
 mod isolation;
 #[path = "promises/record.rs"]
 mod record;
+#[path = "promises/team.rs"]
+mod team;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -49,6 +51,9 @@ fn main() {
     let mut promises = Vec::new();
     if is_named("grading_tree") {
         promises.extend(grading_tree::promises(scratch.path()));
+    } else if is_named("team") {
+        // It needs PostgreSQL.
+        promises.extend(team::promises(scratch.path()));
     } else {
         if !is_named("record") {
             promises.extend(running(scratch.path()));

@@ -7,8 +7,9 @@ use clap::ValueEnum;
 /// Options of every command.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Global {
-    /// Folder for recorded runs [default: `.trialrun` in the project, else in the current directory]
-    #[arg(long, value_name = "DIR", global = true, hide_short_help = true)]
+    /// Folder for recorded runs, or URL of a PostgreSQL database [default: `.trialrun` in the project, else in the
+    /// current directory]
+    #[arg(long, value_name = "DIR|URL", global = true, hide_short_help = true)]
     pub state: Option<PathBuf>,
     /// When to use colour
     #[arg(long, value_name = "WHEN", default_value = "auto", global = true, hide_short_help = true)]

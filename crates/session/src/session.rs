@@ -8,7 +8,7 @@ use agent::Agent;
 use mask::{Mask, Secrets};
 use model::Diagnostic;
 use sandbox::Host;
-use store::Store;
+use store::{Location, Store};
 use suite::Project;
 
 use crate::error::Error;
@@ -88,8 +88,16 @@ impl Session {
 
     /// Returns the mask for everything that the session outputs about the files of the project.
     pub fn mask(&self) -> Mask {
+        Mask::of(self.environment()).with_secrets(&self.secrets())
+    }
+
+    /// Returns the secrets in the configuration, and the password of the record.
+    pub(crate) fn secrets(&self) -> Secrets {
         let secrets = self.project.tree.as_ref().map(Secrets::of).unwrap_or_default();
-        Mask::of(self.environment()).with_secrets(&secrets)
+        match &self.state.record {
+            Location::Postgres(settings) => secrets.and_in_url(&settings.with_password()),
+            _ => secrets,
+        }
     }
 
     /// Returns a path on the command line relative to the project's folder. Anything else stays as written.

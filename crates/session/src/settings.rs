@@ -467,7 +467,7 @@ fn settings(args: &Overrides, typed: &Typed, session: &Session, problems: &mut V
         jobs: schedule.jobs.or(count(&defaults.jobs)).unwrap_or_else(cores),
         idle_warn_ms: args.output.idle_warn.unwrap_or(built_in.idle_warn_ms),
         stop_grace_ms: schedule.stop_grace.unwrap_or(built_in.stop_grace_ms),
-        secrets: project.tree.as_ref().map(mask::Secrets::of).unwrap_or_default(),
+        secrets: session.secrets(),
         providers: configured::providers(args, session, problems),
         configured,
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use store::postgres::Surroundings;
 use store::{Location, Store, StoreError};
 use suite::Project;
 
@@ -48,7 +49,7 @@ impl State {
             None => variable.map(|value| (Path::new(value), Layer::Environment(STATE.to_owned()))),
         };
         if let Some((written, from)) = named {
-            return Ok(match location(written)? {
+            return Ok(match location(written, environment)? {
                 Location::File(folder) => Self::in_folder(cwd.join(folder), from),
                 record => Self { folder: project.state.clone(), record, from },
             });
@@ -60,7 +61,7 @@ impl State {
         };
         let state = Self::in_folder(project.state.clone(), from);
         let Some(store) = &project.store else { return Ok(state) };
-        let record = location(&store.value)
+        let record = location(&store.value, environment)
             .map_err(|error| Error::from(error).hint(format!("it is set in {}", store.source)))?;
         let is_file = matches!(record, Location::File(_));
         let from = if is_file { state.from } else { Layer::Project(store.source.to_string()) };
@@ -119,12 +120,17 @@ impl State {
     }
 }
 
-/// Reads a path or the URL of a record.
-fn location(written: &Path) -> Result<Location, StoreError> {
-    match written.to_str() {
-        Some(text) => text.parse(),
-        None => Ok(Location::File(written.to_owned())),
+/// Reads a path or the URL of a record. What the URL of a database does not say, such as a password, comes from the
+/// variables and the password file of its own tools.
+fn location(written: &Path, environment: &BTreeMap<String, String>) -> Result<Location, StoreError> {
+    let Some(text) = written.to_str() else { return Ok(Location::File(written.to_owned())) };
+    let mut location = text.parse()?;
+    if let Location::Postgres(settings) = &mut location {
+        let variable = |name: &str| environment.get(name).cloned();
+        let home = environment.get("HOME").map(Path::new);
+        settings.complete(&Surroundings { variable: &variable, home })?;
     }
+    Ok(location)
 }
 
 /// Creates the state folder if it does not exist, and excludes it from git.

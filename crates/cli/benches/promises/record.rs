@@ -69,8 +69,14 @@ fn large_record(scratch: &Path) -> PathBuf {
     let dir = scratch.join("million");
     write(&dir.join("trialrun.yaml"), "defaults: { agent: fake }\n");
     std::fs::create_dir_all(dir.join(".trialrun")).expect("a directory");
+    fill(&store::Location::File(dir.join(".trialrun/runs.db")));
+    dir
+}
+
+/// Records the runs of the large record.
+pub fn fill(location: &store::Location) {
     let owner = model::Owner { id: "bench".into(), host: "bench".into(), pid: 1, process: String::new() };
-    let mut store = store::open(&store::Location::File(dir.join(".trialrun/runs.db")), &owner).expect("a record");
+    let mut store = store::open(location, &owner).expect("a record");
     let mut record = |id: &str, label: Option<&str>, minute: usize, trials: usize, unlucky: usize| {
         store.append(&run(id, label, minute, trials, unlucky)).expect("a recorded run");
     };
@@ -79,7 +85,6 @@ fn large_record(scratch: &Path) -> PathBuf {
     for number in 0..RUNS {
         record(&format!("run-{number:08}"), None, 2 + number, TRIALS, 7 + number % 5);
     }
-    dir
 }
 
 /// Returns the events of a run that started that many minutes after the first. Each trial whose number is a multiple

@@ -67,6 +67,7 @@ mod specimens;
 mod statics;
 mod subprocess;
 mod supervise;
+mod team_record;
 mod trying_again;
 mod typescript;
 mod vendor;

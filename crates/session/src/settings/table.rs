@@ -510,7 +510,7 @@ pub static SETTINGS: [Setting; 62] = [
     Setting {
         flag: Some("--state"),
         variables: &[STATE],
-        ..Setting::new("state", "Folder for recorded runs", |used| {
+        ..Setting::new("state", "Folder for recorded runs, or URL of a PostgreSQL database", |used| {
             json!(used.session.state.shown(&used.session.cwd))
         })
             .key("state", |used| Some(used.session.state.from.clone()))

@@ -123,8 +123,9 @@ impl<'m> Pass<'m> {
 
     /// Masks the description of a run, because users type the addresses and names in it.
     fn run(&self, info: &mut RunInfo) {
-        let RunInfo { label, settings, agents, invocation, skills: _, trials: _, jobs: _, .. } = info;
+        let RunInfo { label, settings, agents, invocation, origin, skills: _, trials: _, jobs: _, .. } = info;
         self.strings(label);
+        self.strings(origin.iter_mut().filter_map(|origin| origin.branch.as_mut()));
         self.strings(invocation.iter_mut().flat_map(|invocation| &mut invocation.arguments));
         self.entries(settings);
         for AgentInfo { version, model, reasoning_effort, base_url, name: _ } in agents {

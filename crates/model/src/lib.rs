@@ -134,7 +134,7 @@ pub use remote::RemoteMode;
 pub use repository::{Commit, RemoteState, RepositoryChange, RepositoryState, ReviewRequest};
 pub use request_rule::RequestRule;
 pub use requirement::Requirement;
-pub use run_info::{AgentInfo, Invocation, MissingShards, RunInfo, SETTINGS_WITHOUT_EFFECT, Shard, SkillInfo};
+pub use run_info::{AgentInfo, Invocation, MissingShards, Origin, RunInfo, SETTINGS_WITHOUT_EFFECT, Shard, SkillInfo};
 pub use skill::{AllowedTool, Skill};
 pub use skill_eval::{Definition, SideEffectContract, SideEffectLevel, SideEffects, SkillEval};
 pub use span::{Excerpt, Source, Span, Spanned};

@@ -38,6 +38,9 @@ pub struct RunInfo {
     /// Command that started the run; absent if the run cannot be resumed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub invocation: Option<Invocation>,
+    /// Machine and source from which the run was started; absent in older records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Origin>,
     /// Part of the plan that the run covers; absent for a whole plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shard: Option<Shard>,
@@ -66,6 +69,19 @@ pub const SETTINGS_WITHOUT_EFFECT: [&str; 9] = [
     "state",
     "traceparent",
 ];
+
+/// Machine and source from which a run was started.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Origin {
+    /// Name of the machine.
+    pub host: String,
+    /// Branch of the directory; absent if none is checked out and no CI service names one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+    /// Commit of the directory; absent outside of a repository.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+}
 
 /// Shards that a merged run lacks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

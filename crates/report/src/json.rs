@@ -129,7 +129,7 @@ impl Json {
             (None, Some(last)) => Some(format::between(info.started_at, last)),
             (None, None) => None,
         };
-        json!({
+        let mut described = json!({
             "id": info.id,
             "label": info.label,
             "regrade_of": info.regrade_of,
@@ -144,7 +144,11 @@ impl Json {
             "settings": info.settings,
             "agents": info.agents,
             "skills": info.skills,
-        })
+        });
+        if let Some(origin) = &info.origin {
+            described["origin"] = json!(origin);
+        }
+        described
     }
 
     /// Returns the commands of a hook, in the order in which they ran.

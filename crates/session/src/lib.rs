@@ -35,6 +35,7 @@ mod judgements;
 mod layer;
 mod masking;
 mod named_run;
+mod origin;
 pub mod overrides;
 mod owner;
 mod parent_files;

@@ -15,6 +15,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::error::Error;
 use crate::invocation::invocation;
+use crate::origin::origin;
 use crate::plan::Planned;
 use crate::recording::{Recorded, Recording};
 use crate::run_lock::RunLock;
@@ -133,6 +134,7 @@ impl Session {
             decisions: plan.decisions.len(),
             jobs: plan.settings.jobs.min(plan.trials.len()).max(1),
             invocation: arguments.and_then(|arguments| invocation(arguments, plan, self)),
+            origin: Some(origin(&self.cwd, self.environment())),
             shard,
             missing_shards: None,
             isolation: None,

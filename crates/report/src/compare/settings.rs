@@ -127,6 +127,7 @@ mod tests {
             decisions: 0,
             jobs: 1,
             invocation: None,
+            origin: None,
             shard: None,
             missing_shards: None,
             isolation: None,

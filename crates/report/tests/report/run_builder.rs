@@ -47,6 +47,7 @@ impl RunBuilder {
             decisions: 0,
             jobs,
             invocation: None,
+            origin: None,
             shard: None,
             missing_shards: None,
             isolation: None,

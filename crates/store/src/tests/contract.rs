@@ -519,6 +519,7 @@ impl RunBuilder {
             decisions: 0,
             jobs: 2,
             invocation: None,
+            origin: None,
             shard: None,
             missing_shards: None,
             isolation: None,

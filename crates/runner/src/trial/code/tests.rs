@@ -103,6 +103,7 @@ impl Play {
             decisions: 0,
             jobs: 8,
             invocation: None,
+            origin: None,
             shard: None,
             missing_shards: None,
             isolation: None,

@@ -4,7 +4,6 @@ use std::future::poll_fn;
 use std::time::Duration;
 
 use tokio_postgres::config::SslMode as Encryption;
-use tokio_postgres::error::SqlState;
 use tokio_postgres::{AsyncMessage, Client, Config, Notification};
 
 use super::settings::{Settings, SslMode};
@@ -128,30 +127,23 @@ pub async fn connect_listening(
 
 /// Returns the reason why a connection was refused, with what the user can do.
 fn reason(settings: &Settings, error: &tokio_postgres::Error) -> String {
-    let reason = describe(error);
-    let hint = match error.code() {
-        Some(&SqlState::INVALID_PASSWORD) if settings.password.is_some() => None,
-        // The library reports a missing password without a code.
-        code if settings.password.is_none()
-            && (code == Some(&SqlState::INVALID_PASSWORD) || reason.contains("password missing")) =>
-        {
-            Some(
-                settings
-                    .ignored
-                    .clone()
-                    .unwrap_or_else(|| "set `PGPASSWORD`, or add the password to `~/.pgpass`".to_owned()),
-            )
-        }
-        None if reason.contains("certificate") => Some(
-            "`sslrootcert=FILE` names the certificate of its authority; `sslmode=require` encrypts without checking it"
-                .to_owned(),
+    let described = describe(error);
+    // The library reports a missing password without a code.
+    let (reason, hint) = match error.code() {
+        None if described.contains("password missing") => (
+            "the server asks for a password".to_owned(),
+            settings.ignored.as_deref().unwrap_or("set `PGPASSWORD`, or add the password to `~/.pgpass`"),
         ),
-        None if reason.contains("does not support TLS") => {
-            Some("`sslmode=disable` connects without encryption".to_owned())
+        None if described.contains("certificate") => (
+            described,
+            "`sslrootcert=FILE` names the certificate of its authority; `sslmode=require` encrypts without checking it",
+        ),
+        None if described.contains("does not support TLS") => {
+            (described, "`sslmode=disable` connects without encryption")
         }
-        _ => None,
+        _ => return described,
     };
-    hint.map_or(reason.clone(), |hint| format!("{reason}; {hint}"))
+    format!("{reason}; {hint}")
 }
 
 /// Returns `true` if the connection was lost or could not be made, so that the same request may succeed later.

@@ -24,6 +24,17 @@ pub struct Suite {
     pub cases: Vec<Arc<Case>>,
 }
 
+/// Trees in which commands of assertions and hooks work.
+#[derive(Debug, Clone, Default)]
+pub struct Graded {
+    /// Globs of the files that the agent may change although they steer tools, such as tests and settings of test
+    /// runners. The others are restored before commands run.
+    pub taken_files: Vec<String>,
+    /// True if all commands work in one tree, so that later ones find what earlier ones left. Otherwise, each has a tree
+    /// of its own.
+    pub is_shared: bool,
+}
+
 /// One test of an agent.
 #[derive(Debug, Clone, Default)]
 pub struct Case {
@@ -69,9 +80,8 @@ pub struct Case {
     pub required_isolation: Vec<String>,
     /// Hosts that the processes of the trial may reach; the run's policy if absent.
     pub network: Option<NetworkPolicy>,
-    /// Globs of the files that the agent may change although they steer tools, such as tests and settings of test
-    /// runners. The others are restored before commands run.
-    pub taken_files: Vec<String>,
+    /// Trees in which commands of assertions and hooks work.
+    pub graded: Graded,
     /// Canaries that its trials plant; the project's setting if absent.
     pub canaries: Option<Canaries>,
     /// Faults that its trials inject.
@@ -111,6 +121,13 @@ pub struct Case {
     pub table: Option<Arc<str>>,
     /// Position in the file, from 0, for formats whose readers count cases.
     pub position: Option<usize>,
+    /// Text to append to the agent's system prompt.
+    pub system_prompt: Option<String>,
+    /// Ids of assertions that show whether the subject was used. If the case also runs without its subject, they are
+    /// reported only where the subject is present, and do not count, unless the case has no others.
+    pub indicators: Vec<String>,
+    /// True if a trial ends as soon as the agent has used the skill under test.
+    pub ends_when_triggered: bool,
     /// Expectations about the skill under test, if the case checks whether the skill helps.
     pub skill_eval: Option<Box<SkillEval>>,
 }

@@ -238,6 +238,16 @@ impl<'a> Fields<'a> {
         self.open = true;
     }
 
+    /// Returns the name of the map in messages.
+    pub fn what(&self) -> &'a str {
+        self.what
+    }
+
+    /// Returns the keys that the reader knows, whether they are written or not.
+    pub fn known(&self) -> impl Iterator<Item = &'static str> + '_ {
+        self.known.iter().copied()
+    }
+
     /// Returns the keys that were not read.
     pub fn unread(&self) -> impl Iterator<Item = &'a (Spanned<String>, Node)> + '_ {
         self.entries.iter().filter(|(name, _)| !self.known.iter().any(|key| self.is(&name.value, key)))

@@ -87,8 +87,8 @@ pub use budget::{Budgets, Consumption, OnBudget, Overrun};
 pub use calibration::{CALIBRATION_SCHEMA, CalibratedQuestion, Calibration, CalibrationGate, Disagreement};
 pub use canary::{Canaries, Canary, CanaryPlace};
 pub use case::{
-    Arguments, AssertionScope, AssertionSpec, Case, Code, CodeClaim, LogVars, OutcomeRule, PermissionMode, Quarantine,
-    RunnerOptions, Scoring, SettingSource, SimulatedUser, Subject, Suite, UserMessage, UserResponse,
+    Arguments, AssertionScope, AssertionSpec, Case, Code, CodeClaim, Graded, LogVars, OutcomeRule, PermissionMode,
+    Quarantine, RunnerOptions, Scoring, SettingSource, SimulatedUser, Subject, Suite, UserMessage, UserResponse,
 };
 pub use cassette_mode::CassetteMode;
 pub use cassette_use::CassetteUse;
@@ -99,7 +99,7 @@ pub use estimate::Estimate;
 pub use event::{EVENT_VERSION, Envelope, Event};
 pub use evidence::{
     Change, Collected, ControlRun, Earlier, Evidence, FileChange, FoundFile, Limits, Need, Probe, Probed, ReplyProbes,
-    Repository, digest,
+    Repository, Rerun, digest,
 };
 pub use fault::{CaseFault, FaultAction, FaultKind, FaultOccurrence, FaultReport, Occurrences};
 pub use finding::{
@@ -135,13 +135,13 @@ pub use repository::{Commit, RemoteState, RepositoryChange, RepositoryState, Rev
 pub use request_rule::RequestRule;
 pub use requirement::Requirement;
 pub use run_info::{AgentInfo, Invocation, MissingShards, Origin, RunInfo, SETTINGS_WITHOUT_EFFECT, Shard, SkillInfo};
-pub use skill::{AllowedTool, Skill};
+pub use skill::{AllowedTool, PluginParts, Skill};
 pub use skill_eval::{Definition, SideEffectContract, SideEffectLevel, SideEffects, SkillEval};
 pub use span::{Excerpt, Source, Span, Spanned};
 pub use stale_request::StaleRequest;
-pub use step::{Question, Step, ToolCall, ToolResult};
+pub use step::{PermissionRequest, Question, Step, ToolCall, ToolResult};
 pub use summary::{SampledTrials, Summary};
 pub use tool::{Access, Certainty, Effect, Touch};
-pub use trace::{Trace, TracedCall, TracedReply, TracedTurn};
+pub use trace::{Trace, TracedCall, TracedPermission, TracedReply, TracedTurn};
 pub use trials::{AutoTrials, MOST_TRIALS, PassRate, Trials};
 pub use usage::{Tokens, Unreported, Usage};

@@ -1,6 +1,7 @@
 //! An agent skill: a directory with a `SKILL.md`.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -32,6 +33,17 @@ pub struct Skill {
     pub token_budget: Option<f64>,
     /// Whole frontmatter, including unknown keys.
     pub frontmatter: Map<String, Value>,
+    /// Contents of the plug-in, if this stands for one.
+    pub plugin: Option<Arc<PluginParts>>,
+}
+
+/// Contents of a plug-in.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PluginParts {
+    /// Names of the folders of its skills in `skills`.
+    pub skills: Vec<String>,
+    /// Its other parts in words, such as `1 command` or `hooks`. Only agents that load plug-ins have them.
+    pub others: Vec<String>,
 }
 
 impl Skill {

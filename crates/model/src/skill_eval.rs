@@ -14,6 +14,8 @@ pub enum Definition {
     Skill,
     /// Sub-agent: a Markdown file. The agent may delegate a task to it.
     SubAgent,
+    /// Plug-in: a directory with skills, sub-agents, commands, hooks and MCP servers.
+    Plugin,
 }
 
 impl Definition {
@@ -22,6 +24,7 @@ impl Definition {
         match self {
             Self::Skill => "skill",
             Self::SubAgent => "sub-agent",
+            Self::Plugin => "plug-in",
         }
     }
 }

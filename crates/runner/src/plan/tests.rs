@@ -156,7 +156,7 @@ fn a_model_that_its_agent_cannot_use_is_an_error() {
     let source = model::Source::new("trialrun.yaml", "defaults: { model: gpt-5.5 }");
     let model_source = Some(source.excerpt(model::Span::new(19, 26)));
     let defaults = Defaults { model: Some("gpt-5.5".into()), model_source, ..Defaults::default() };
-    let of_project = models(&Settings { defaults, ..Settings::default() }, (None, None)).1;
+    let of_project = models(&Settings { defaults: defaults.clone(), ..Settings::default() }, (None, None)).1;
     assert_eq!(of_project, ["trialrun.yaml:1:20: `claude-code` cannot use this model: `gpt-5.5` is a model of OpenAI"]);
     let of_chat = Defaults { agent: Some("chat".into()), ..defaults };
     let of_chat = models(&Settings { defaults: of_chat, ..Settings::default() }, (None, None)).1;
@@ -254,6 +254,7 @@ fn skill() -> Arc<model::Skill> {
         token_budget: Some(500.0),
         scripts: Vec::new(),
         frontmatter: serde_json::Map::new(),
+        plugin: None,
     })
 }
 

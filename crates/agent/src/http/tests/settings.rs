@@ -50,6 +50,26 @@ fn all_problems_are_reported_together() {
 }
 
 #[test]
+fn a_program_to_start_needs_a_command_and_a_sign_that_it_is_ready() {
+    let of = |start: Value| problems(&json!({"url": "http://127.0.0.1:3000/", "start": start}));
+    for (start, expected) in [
+        (json!({}), "`start` has no `command`"),
+        (json!("npm start && true"), "`command`: `&` needs a shell"),
+        (json!({"command": "x", "ready": 0}), "a port is a number from 1 to 65535"),
+        (json!({"command": "x", "ready": "/(/"}), "regex parse error"),
+        (json!({"command": "x", "ready": "ftp://a"}), "an address begins with `http://`"),
+        (json!({"command": "x", "ready": "soon"}), "`soon` does not say how the program shows that it is ready"),
+        (json!({"command": "x", "redy": 3000}), "unknown key `redy` in `start`; did you mean `ready`?"),
+    ] {
+        let found = of(start.clone());
+        assert!(found.len() == 1 && found[0].starts_with(expected), "{start}: {found:?}");
+    }
+    for start in [json!("npm start"), json!(["npm", "start"]), json!({"command": "x", "ready": "3000", "timeout": "9s"})] {
+        assert_eq!(of(start), [""; 0]);
+    }
+}
+
+#[test]
 fn an_argument_must_be_an_address() {
     let messages = |argument| {
         Http.check_argument(argument, &new_run()).iter().map(|problem| problem.message.clone()).collect::<Vec<_>>()
@@ -75,6 +95,7 @@ fn a_skill_that_the_agent_cannot_use_causes_a_warning() {
         token_budget: None,
         scripts: Vec::new(),
         frontmatter: serde_json::Map::new(),
+        plugin: None,
     };
     let check = |directory| {
         let mut case = case("a", &["go"]);

@@ -165,6 +165,7 @@ fn skill(directory: &Path) -> Arc<Skill> {
         scripts: Vec::new(),
         token_budget: None,
         frontmatter: serde_json::Map::new(),
+        plugin: None,
     })
 }
 

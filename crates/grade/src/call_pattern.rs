@@ -8,11 +8,15 @@ use serde_json::Value;
 use crate::format;
 use crate::javascript;
 use crate::pattern::{Pattern, RegexBudget};
+use crate::skill_use::read_skill;
 use crate::verdict::Verdict;
 
 /// Reason why it is not known that a tool was not called.
 pub(crate) const CALLS_UNREPORTED: &str =
     "the agent's answer does not say which tools were called; it does with `tool_calls`, which may be an empty list";
+
+/// Tool with which agents load a skill.
+const SKILL: &str = "Skill";
 
 /// Number of characters of a value that are shown.
 const SHOWN: usize = 120;
@@ -90,6 +94,20 @@ impl CallPattern {
             }
         }
         unknown.map_or(Ok(true), Err)
+    }
+
+    /// Like `fits`, and if the agent has no tool called `Skill`, a call that reads the file of a skill is one of
+    /// `Skill`.
+    pub fn fits_traced(&self, trace: &Trace, traced: &TracedCall, regex_budget: &RegexBudget) -> Result<bool, String> {
+        let has_tool = trace.tools.iter().any(|tool| tool == SKILL);
+        match read_skill(traced).filter(|_| self.tool == SKILL && !has_tool) {
+            Some(skill) => {
+                let input = serde_json::json!({ "skill": skill });
+                let call = ToolCall { name: SKILL.to_owned(), input, ..traced.call.clone() };
+                self.fits(&call, regex_budget)
+            }
+            None => self.fits(&traced.call, regex_budget),
+        }
     }
 
     /// Returns the values of `fields` at full length.

@@ -75,6 +75,11 @@ impl Pattern {
         answer.map_err(|error| format!("{self}: {error}"))
     }
 
+    /// Returns the number of parts of `text` that match. The error says in one line why it cannot be decided.
+    pub fn count(&self, text: &str) -> Result<usize, String> {
+        self.regex.count_within(text, DEFAULT_BUDGET * 4).map_err(|error| format!("{self}: {error}"))
+    }
+
     /// Returns `true` if it is written with slashes, with its flags after it.
     pub fn is_literal(&self) -> bool {
         self.regex.pattern().starts_with('/') && self.regex.pattern() != self.regex.source()

@@ -29,6 +29,7 @@ pub fn made_use_of(trace: &Trace, definition: Definition, name: &str) -> bool {
     match definition {
         Definition::Skill => triggered(trace, name),
         Definition::SubAgent => first_delegation(trace, name).is_some(),
+        Definition::Plugin => !used(trace).is_empty() || !delegates(trace).is_empty(),
     }
 }
 
@@ -82,6 +83,20 @@ pub(crate) fn used(trace: &Trace) -> Vec<String> {
         });
     }
     used
+}
+
+/// Returns the skill that a call of another tool than `Skill` used: agents without such a tool read the skill's file.
+pub(crate) fn read_skill(traced: &TracedCall) -> Option<String> {
+    let mut read = None;
+    if traced.call.effect != Effect::Skill && succeeded(traced) {
+        names(traced, |name| {
+            if !is_pattern(name) {
+                read.get_or_insert_with(|| name.to_owned());
+            }
+            false
+        });
+    }
+    read
 }
 
 /// Returns the first failed call that tried to use `skill`.

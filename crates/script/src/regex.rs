@@ -190,6 +190,33 @@ impl Regex {
         Ok(found?)
     }
 
+    /// Returns the number of parts of `text` that match, within `budget`. Parts do not overlap.
+    ///
+    /// # Errors
+    /// Returns [`RegexError::TimedOut`] or [`RegexError::OutOfMemory`] if there is no result.
+    pub fn count_within(&self, text: &str, budget: Duration) -> Result<usize, RegexError> {
+        let count = with_pool(|pool| {
+            let Pool { compiled, constructor, exec, engine, .. } = pool;
+            let key = Key { source: Arc::clone(&self.source), flags: format!("{}g", self.flags).into() };
+            engine.run(budget, |ctx| {
+                let regex = compile(ctx, compiled, constructor, key)?;
+                let exec = exec.clone().restore(ctx)?;
+                let text = rquickjs::String::from_str(ctx.clone(), text)?;
+                let (mut count, mut start) = (0, 0);
+                loop {
+                    regex.set("lastIndex", start)?;
+                    let call = exec.call::<_, Option<Object<'_>>>((This(regex.clone()), text.clone()))?;
+                    let Some(found) = call else { return Ok(count) };
+                    count += 1;
+                    let (at, end): (usize, usize) = (found.get("index")?, regex.get("lastIndex")?);
+                    // An empty match does not move on by itself.
+                    start = if end == at { end + 1 } else { end };
+                }
+            })
+        });
+        Ok(count?)
+    }
+
     /// Returns the first part of `text` that matches, within [`DEFAULT_BUDGET`].
     ///
     /// # Errors

@@ -4,11 +4,13 @@ use model::nearest;
 
 use super::PATH;
 use super::prelude::*;
+use crate::glob::Glob;
 use crate::sandbox_file::{FileProbe, SandboxFile};
+use crate::verdict::NO_SANDBOX;
 
 pub(crate) const ASSERTION: Assertion = Assertion::written("file_exists", |reading| parse(reading, true))
     .summary("A file exists in the sandbox after the agent has finished.")
-    .fields(&[PATH, TITLE])
+    .fields(&[PATH, CREATED, TITLE])
     .parameters(&[Parameter::Value("path")])
     .example(
         || json!({"id": "writes-the-notes", "type": "file_exists", "path": "NOTES.md"}),
@@ -19,13 +21,60 @@ pub(crate) const ASSERTION: Assertion = Assertion::written("file_exists", |readi
 pub(crate) const NEGATION: Assertion = Assertion::written("file_not_exists", |reading| parse(reading, false))
     .aliases(&["no_file_exists"])
     .summary("A path does not exist in the sandbox after the agent has finished.")
-    .fields(&[PATH, TITLE])
+    .fields(&[PATH, CREATED, TITLE])
     .parameters(&[Parameter::Value("path")])
     .example(
         || json!({"id": "cleans-up", "type": "file_not_exists", "path": "build.log"}),
         || EvidenceBuilder::new().file("build.log", None),
         || EvidenceBuilder::new().file("build.log", Some("error: …\n")),
     );
+
+/// Field `created`.
+const CREATED: Field = Field::optional(
+    "created",
+    "`true` or `false`",
+    "`path` is a glob pattern, in which `*` does not match `/`, and only files that the agent created are considered.",
+)
+.or("`false`");
+
+/// Files that the agent created.
+#[derive(Debug)]
+struct FilesCreated {
+    pattern: String,
+    place: SourceLocation,
+    is_wanted: bool,
+}
+
+impl Matcher for FilesCreated {
+    fn judge(&self, evidence: &Evidence) -> Judgement {
+        let pattern = &self.pattern;
+        if evidence.collected.sandbox.is_none() {
+            return Ok(Verdict::undecided(NO_SANDBOX).place(&self.place));
+        }
+        let glob = Glob::path(pattern);
+        let created: Vec<&str> = created_files(evidence).filter(|path| glob.is_match_path(path)).collect();
+        let verdict = match (created.first(), self.is_wanted) {
+            (Some(path), true) => Verdict::met(format!("the agent created `{path}`")),
+            (None, false) => Verdict::met(format!("the agent created no file that matches `{pattern}`")),
+            (None, true) => {
+                let reason = format!("the agent created no file that matches `{pattern}`");
+                Verdict::unmet(reason, format!("a new file that matches `{pattern}`"), "none")
+                    .evidence(near(evidence, pattern))
+            }
+            (Some(path), false) => {
+                let wanted = format!("no new file that matches `{pattern}`");
+                Verdict::unmet(format!("the agent created `{path}`"), wanted, format!("`{path}`"))
+            }
+        };
+        Ok(verdict.place(&self.place))
+    }
+}
+
+/// Returns the paths of the files that the agent created.
+pub(super) fn created_files(evidence: &Evidence) -> impl Iterator<Item = &str> {
+    let added = evidence.collected.files_changed.iter().filter(|file| file.change == model::Change::Added);
+    added.map(|file| file.path.as_str())
+}
 
 #[derive(Debug)]
 struct FileExists {
@@ -34,6 +83,10 @@ struct FileExists {
 }
 
 fn parse(reading: &mut Reading<'_>, is_wanted: bool) -> Option<Arc<dyn Matcher>> {
+    if reading.fields.boolean("created", reading.problems).unwrap_or_default() {
+        let (pattern, place) = reading.required_text("path")?;
+        return Some(Arc::new(FilesCreated { pattern, place, is_wanted }));
+    }
     Some(Arc::new(FileExists { file: SandboxFile::read(reading)?, is_wanted }))
 }
 

@@ -4,6 +4,7 @@
 use model::Position;
 use script::Regex;
 
+use super::matched_text::{self, COUNT, FILE, IN};
 use super::prelude::*;
 use crate::pattern::{Pattern, RegexBudget};
 
@@ -33,20 +34,25 @@ pub(crate) const NEGATION: Assertion = Assertion::written("no_output_contains", 
     || EvidenceBuilder::new().answer("Guaranteed to arrive on Monday."),
 );
 
-pub(crate) const MATCHES: Assertion =
-    Assertion::written("matches", |reading| Some(matcher(reading.literal("pattern")?)))
-        .summary("The answer matches a regular expression.")
-        .fields(&[Field::required(
-            "pattern",
-            "regular expression, also `/…/flags`",
-            "Must match a part of the answer.",
-        )])
-        .parameters(&[Parameter::Value("pattern")])
-        .example(
-            || json!({"id": "names-the-order", "type": "matches", "pattern": "/order \\d+/i"}),
-            || EvidenceBuilder::new().answer("I found Order 17."),
-            || EvidenceBuilder::new().answer("I found your order."),
-        );
+pub(crate) const MATCHES: Assertion = Assertion::written("matches", |reading| {
+    match [IN.name, FILE.name, COUNT.name].iter().any(|key| reading.fields.get(key).is_some()) {
+        true => matched_text::parse(reading),
+        false => Some(matcher(reading.literal("pattern")?)),
+    }
+})
+.summary("The answer, or another text of the trial, matches a regular expression.")
+.fields(&[
+    Field::required("pattern", "regular expression, also `/…/flags`", "Must match a part of the text."),
+    IN,
+    FILE,
+    COUNT,
+])
+.parameters(&[Parameter::Value("pattern")])
+.example(
+    || json!({"id": "names-the-order", "type": "matches", "pattern": "/order \\d+/i"}),
+    || EvidenceBuilder::new().answer("I found Order 17."),
+    || EvidenceBuilder::new().answer("I found your order."),
+);
 
 #[derive(Debug)]
 struct NoOutputContains {

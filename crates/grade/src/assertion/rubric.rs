@@ -29,6 +29,7 @@ pub(crate) const ASSERTION: Assertion = Assertion::judged("rubric", parse)
         )
         .or("none"),
         Field::optional("expected", "string", "Description of a good result, for the judge.").or("none"),
+        Field::optional("files", "`true` or `false`", "Also show the judge the files in the sandbox.").or("`false`"),
         JUDGES,
     ])
     .parameters(&[Parameter::Value("criteria")])
@@ -65,6 +66,7 @@ struct Rubric {
     rows: Vec<Row>,
     pass: Requirement,
     expected: Option<String>,
+    has_files: bool,
 }
 
 #[derive(Debug)]
@@ -86,7 +88,8 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
     let expected = reading.fields.text("expected", reading.problems);
     let rows = rows(reading);
     let pass = pass(reading, rows.as_deref());
-    Some(matcher::judged(Rubric { rows: rows?, pass: pass?, expected }))
+    let has_files = reading.fields.boolean("files", reading.problems).unwrap_or_default();
+    Some(matcher::judged(Rubric { rows: rows?, pass: pass?, expected, has_files }))
 }
 
 fn rows(reading: &mut Reading<'_>) -> Option<Vec<Row>> {
@@ -144,8 +147,15 @@ fn pass(reading: &mut Reading<'_>, rows: Option<&[Row]>) -> Option<Requirement> 
 }
 
 impl Judged for Rubric {
+    fn needs(&self) -> Vec<Need> {
+        if self.has_files { vec![Need::Files, Need::Repository] } else { Vec::new() }
+    }
+
     fn question(&self, evidence: &Evidence) -> Result<Question, Box<Verdict>> {
-        let material = Material::from_evidence(evidence);
+        let mut material = Material::from_evidence(evidence);
+        if self.has_files {
+            material = material.with_sandbox(evidence, None);
+        }
         if material.is_empty() {
             return Err(judge::nothing_to_judge(&self.wanted()));
         }
@@ -159,7 +169,7 @@ impl Judged for Rubric {
             criteria: self.rows.iter().enumerate().map(criterion).collect(),
             form: judge::Form::Marks,
             material,
-            has_sandbox: false,
+            has_sandbox: self.has_files,
         })
     }
 

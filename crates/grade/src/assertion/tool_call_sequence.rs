@@ -16,6 +16,8 @@ pub(crate) const ASSERTION: Assertion = Assertion::written("tool_call_sequence",
             "list of steps, at least 1",
             "Each step has a `tool`, and can have `args_match` and `capture`, as in `tool_called`.",
         ),
+        Field::optional("first_calls", "`true` or `false`", "Compare only the first call that matches each step.")
+            .or("`false`"),
         CAPTURE_MAX_CHARS,
     ])
     .parameters(&[Parameter::Map("sequence")])
@@ -68,6 +70,7 @@ struct Progress {
 fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
     let steps = reading.fields.require("sequence", reading.problems);
     let shown_chars = reading.shown_chars();
+    let first_calls = reading.fields.boolean("first_calls", reading.problems).unwrap_or_default();
     let steps_node = steps?;
     let written = decode::list(steps_node, "`sequence`", reading.problems)?;
     if written.is_empty() {
@@ -88,7 +91,48 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
         })
         .collect();
     let steps = steps.into_iter().collect::<Option<Vec<Step>>>()?;
+    if first_calls {
+        return Some(Arc::new(FirstCalls { steps }));
+    }
     Some(Arc::new(ToolCallSequence { steps, shown_chars }))
+}
+
+/// Order of the first calls that match each step.
+#[derive(Debug)]
+struct FirstCalls {
+    steps: Vec<Step>,
+}
+
+impl Matcher for FirstCalls {
+    fn judge(&self, evidence: &Evidence) -> Judgement {
+        let (trace, regex_budget) = (&evidence.trace, RegexBudget::new());
+        let order: Vec<String> = self.steps.iter().map(|step| step.wanted.describe()).collect();
+        let mut last: Option<usize> = None;
+        for step in &self.steps {
+            let wanted = &step.wanted;
+            let mut first = None;
+            for (index, traced) in trace.calls.iter().enumerate() {
+                match wanted.fits_traced(trace, traced, &regex_budget) {
+                    Ok(true) => first = Some(index),
+                    Ok(false) => continue,
+                    Err(error) => return Ok(Verdict::undecided(error).at_call(trace, index)),
+                }
+                break;
+            }
+            let Some(at) = first else {
+                let actual = format!("no {}", wanted.describe());
+                return Ok(Verdict::unmet(actual.clone(), order.join(" → "), actual).place(&wanted.place));
+            };
+            if last.is_some_and(|last| at <= last) {
+                let reason = format!("the first {} is call {}, which is too early", wanted.describe(), at + 1);
+                let verdict = Verdict::unmet(reason.clone(), order.join(" → "), reason);
+                return Ok(verdict.place(&wanted.place).at_call(trace, at));
+            }
+            last = Some(at);
+        }
+        let first = self.steps.first().map(|step| &step.wanted.place);
+        Ok(Verdict::met("the first calls are in order").place(first).at_call(trace, last))
+    }
 }
 
 impl ToolCallSequence {

@@ -2,7 +2,7 @@
 
 use super::prelude::*;
 use super::{ARGS_MATCH, CAPTURE, CAPTURE_MAX_CHARS, TOOL};
-use crate::call_pattern::{CallPattern, missed};
+use crate::call_pattern::{CallPattern, missed, unknown_calls};
 use crate::pattern::RegexBudget;
 
 pub(crate) const ASSERTION: Assertion = Assertion::written("tool_called", parse)
@@ -12,6 +12,13 @@ pub(crate) const ASSERTION: Assertion = Assertion::written("tool_called", parse)
         ARGS_MATCH,
         Field::optional("call_index", "whole number, from 0", "Check only this call of the tool: 0 is the first.")
             .or("any call"),
+        Field::optional(
+            "min",
+            "whole number",
+            "Minimum number of matching calls. Cannot be combined with `call_index`.",
+        )
+        .or("1"),
+        Field::optional("max", "whole number", "Maximum number of matching calls.").or("any number"),
         CAPTURE,
         CAPTURE_MAX_CHARS,
     ])
@@ -55,7 +62,64 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
         index.map(|(index, node)| (usize::try_from(index).unwrap_or(usize::MAX), SourceLocation::from_node(node)));
     let capture = reading.capture();
     let shown_chars = reading.shown_chars();
+    if reading.fields.get("min").is_some() || reading.fields.get("max").is_some() {
+        return tool_calls(reading, wanted?);
+    }
     Some(Arc::new(ToolCalled { wanted: wanted?, index, capture, shown_chars }))
+}
+
+/// Number of matching calls.
+#[derive(Debug)]
+struct ToolCalls {
+    wanted: CallPattern,
+    min: u64,
+    max: Option<u64>,
+}
+
+fn tool_calls(reading: &mut Reading<'_>, wanted: CallPattern) -> Option<Arc<dyn Matcher>> {
+    for key in ["call_index", "capture"] {
+        if let Some(node) = reading.fields.get(key) {
+            reading.problems.push(node.error(format!("`{key}` cannot be combined with `min` and `max`")));
+            return None;
+        }
+    }
+    let min = match reading.fields.get("min") {
+        Some(_) => reading.fields.whole("min", 0, reading.problems)?,
+        None => 1,
+    };
+    let max = match reading.fields.get("max") {
+        Some(_) => Some(reading.fields.whole("max", 0, reading.problems)?),
+        None => None,
+    };
+    Some(Arc::new(ToolCalls { wanted, min, max }))
+}
+
+impl Matcher for ToolCalls {
+    fn judge(&self, evidence: &Evidence) -> Judgement {
+        let (trace, regex_budget) = (&evidence.trace, RegexBudget::new());
+        let (mut count, mut unknown) = (0, None);
+        for traced in &trace.calls {
+            match self.wanted.fits_traced(trace, traced, &regex_budget) {
+                Ok(is_match) => count += u64::from(is_match),
+                Err(error) => unknown = unknown.or(Some(error)),
+            }
+        }
+        let expected = match self.max {
+            Some(max) if max == self.min => max.to_string(),
+            Some(max) => format!("{} to {max}", self.min),
+            None => format!("at least {}", self.min),
+        };
+        let noun = if count == 1 { "call" } else { "calls" };
+        let is_met = count >= self.min && self.max.is_none_or(|max| count <= max);
+        let reason = format!("{count} matching {noun} of `{}`, and {expected} expected", self.wanted.tool);
+        let unreported = unknown_calls(trace).filter(|_| self.max.is_some() || count < self.min);
+        let verdict = match (unknown.or(unreported), is_met) {
+            (Some(error), _) => Verdict::undecided(error),
+            (None, true) => Verdict::met(reason),
+            (None, false) => Verdict::unmet(reason, format!("{expected} calls"), format!("{count} {noun}")),
+        };
+        Ok(verdict.place(self.wanted.most_telling_place()))
+    }
 }
 
 impl Matcher for ToolCalled {

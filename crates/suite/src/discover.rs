@@ -22,6 +22,9 @@ pub const SCENARIOS_FOLDER: &str = "scenarios";
 /// Folder in the project's root for suites that are stored separately from their skills.
 const EXAMPLES_FOLDER: &str = "examples";
 
+/// Folder in the project's root with the plug-ins of a marketplace.
+const PLUGINS_FOLDER: &str = "plugins";
+
 /// File that may contain a suite.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {
@@ -52,7 +55,8 @@ pub fn candidates(request: &Request, problems: &mut Problems) -> Vec<Candidate> 
         found.extend(of_chosen_skill(written, request, problems));
     } else if request.targets.is_empty() {
         let scenarios = request.root.join(SCENARIOS_FOLDER);
-        let evals = evals_below(&request.root);
+        let mut evals = evals_below(&request.root);
+        evals.extend(other_tools_below(request));
         let folders = [&request.skills_dir, &scenarios];
         if folders.iter().all(|folder| !folder.is_dir()) && request.tests.is_none() && evals.is_empty() {
             problems.push(nothing_there(request));
@@ -161,6 +165,15 @@ fn evals_of(skill: &Path) -> Option<Candidate> {
 fn evals_below(root: &Path) -> Vec<Candidate> {
     let files = evals_places(root).into_iter().filter(|path| path.is_file());
     files.map(|path| Candidate { path, reason: DiscoveryReason::Searched }).collect()
+}
+
+/// Returns the cases of other tools in the folders of evaluations in which [`evals_below`] looks for suites, and in
+/// those of the plug-ins in `plugins`.
+fn other_tools_below(request: &Request) -> Vec<Candidate> {
+    let root = &request.root;
+    let plugins = folders(&root.join(PLUGINS_FOLDER)).into_iter().map(|plugin| plugin.join(EVALS_FOLDER));
+    let evals = evals_places(root).into_iter().filter_map(|path| Some(path.parent()?.to_owned()));
+    evals.chain(plugins).filter(|folder| folder.is_dir()).flat_map(|folder| of_other_tools(&folder, request)).collect()
 }
 
 /// Returns the paths at which [`evals_below`] looks for suites.
@@ -432,7 +445,14 @@ fn tests_or_warning(skill: &Path, target: &str, request: &Request, problems: &mu
 /// Returns the test files of a skill: those in its tests folder, and its `evals.json`.
 fn tests_of(skill: &Path, request: &Request) -> Vec<Candidate> {
     let tests = of_folder(&skill.join(TESTS_FOLDER), request);
-    tests.into_iter().chain(evals_of(skill)).collect()
+    tests.into_iter().chain(evals_of(skill)).chain(of_other_tools(&skill.join(EVALS_FOLDER), request)).collect()
+}
+
+/// Returns the files in a folder of evaluations that other tools recognise by their names and places.
+fn of_other_tools(folder: &Path, request: &Request) -> Vec<Candidate> {
+    let files = search(folder, request, is_entered).filter_map(Result::ok).filter(|entry| entry.file_type().is_file());
+    let files = files.map(DirEntry::into_path).filter(|path| format::is_of_other_tool(path));
+    files.map(|path| Candidate { path, reason: DiscoveryReason::Searched }).collect()
 }
 
 /// Returns the files in a folder for suites. A YAML file directly in it must be a suite.

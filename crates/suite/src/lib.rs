@@ -24,6 +24,7 @@
 mod ai_tester;
 mod allowed_tools;
 mod canaries;
+mod coverage;
 mod discover;
 mod document;
 mod faults;
@@ -37,6 +38,7 @@ mod load;
 mod model_name;
 mod module_tree;
 mod path;
+mod plugin;
 mod project;
 mod reference;
 mod request;
@@ -46,6 +48,7 @@ mod skills;
 mod table;
 mod trials;
 
+pub use coverage::{Coverage, CoveredKey, Treatment};
 pub use document::read_document;
 pub use fixture_settings::FixtureSettings;
 pub use format::{WARN_TURNS, design_warnings, is_skipped_by_only, read_table};

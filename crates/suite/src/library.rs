@@ -7,8 +7,10 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use model::decode::Problems;
 use model::{Diagnostic, Node, Skill, nearest};
 
+use crate::coverage::Coverage;
 use crate::fixture_settings::FixtureSettings;
 use crate::path::{self, shown};
+use crate::plugin;
 use crate::request::Request;
 use crate::shared_fixtures::{self, SharedFixtures};
 use crate::skill::{self, SKILL_FILE, SUB_AGENTS_FOLDER, TESTS_FOLDER};
@@ -38,6 +40,8 @@ pub struct Library {
     pub now_ms: Option<i64>,
     /// Files that suites use as tables of rows.
     tables: Mutex<HashSet<PathBuf>>,
+    /// Keys of the suites that other tools also read.
+    coverage: Mutex<Vec<Coverage>>,
 }
 
 impl Library {
@@ -54,6 +58,7 @@ impl Library {
             modules: script::Library::with_environment(request.environment.clone()),
             now_ms: request.now_ms,
             tables: Mutex::default(),
+            coverage: Mutex::default(),
         }
     }
 
@@ -65,6 +70,18 @@ impl Library {
     /// Returns `true` if a suite that was read uses the file at `path` as a table.
     pub fn is_table(&self, path: &Path) -> bool {
         self.tables.lock().unwrap_or_else(PoisonError::into_inner).contains(path)
+    }
+
+    /// Remembers what happens to the keys of a suite that was written for another tool.
+    pub fn cover(&self, coverage: Coverage) {
+        self.coverage.lock().unwrap_or_else(PoisonError::into_inner).push(coverage);
+    }
+
+    /// Returns what was remembered, sorted by file.
+    pub fn take_coverage(&self) -> Vec<Coverage> {
+        let mut coverage = std::mem::take(&mut *self.coverage.lock().unwrap_or_else(PoisonError::into_inner));
+        coverage.sort_by(|one, other| one.file.cmp(&other.file));
+        coverage
     }
 
     /// Returns `path` as the user would write it.
@@ -130,7 +147,11 @@ impl Library {
     /// Returns the skill in the directory at `path`, or the sub-agent in the file there. Returns `None` if it is
     /// broken, which is reported.
     pub fn skill_at(&self, path: &Path) -> Option<Arc<Skill>> {
-        let read = if path.is_file() { skill::read_sub_agent } else { skill::read };
+        let read = match path.is_file() {
+            true if plugin::is_manifest(path) => plugin::read,
+            true => skill::read_sub_agent,
+            false => skill::read,
+        };
         self.skills.get(path, |problems| read(path, &self.shown(path), problems).map(Arc::new))
     }
 

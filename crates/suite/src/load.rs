@@ -8,6 +8,7 @@ use files::parallel;
 use model::decode::Problems;
 use model::{Case, Diagnostic, Excerpt, NodeKind, Severity, Suite};
 
+use crate::coverage::Coverage;
 use crate::discover::{self, Candidate, DiscoveryReason, SCENARIOS_FOLDER};
 use crate::document::{self, Language};
 use crate::format::{self, EVALS_NAME, FORMATS, Format, NAMED, SuiteFile, collection, misspelt_turns, near_miss};
@@ -33,6 +34,8 @@ pub struct Loaded {
     pub diagnostics: Vec<Diagnostic>,
     /// Modules of tests as they were read, for running them.
     pub modules: script::Library,
+    /// Keys of suites that were written for other tools, sorted by file.
+    pub coverage: Vec<Coverage>,
 }
 
 impl Loaded {
@@ -74,9 +77,10 @@ pub fn load(request: &Request) -> Loaded {
     suites.add_neighbours(request, &read);
     let suites = suites.finish(request, &mut diagnostics);
     let modules = library.modules.clone();
+    let coverage = library.take_coverage();
     diagnostics.extend(library.into_problems());
     tracing::debug!(files = recognised, suites = suites.len(), problems = diagnostics.len(), "suites loaded");
-    Loaded { suites, diagnostics, modules }
+    Loaded { suites, diagnostics, modules, coverage }
 }
 
 /// Result of reading one file.
@@ -282,13 +286,16 @@ impl Suites {
     /// are added.
     fn add(&mut self, path: &Path, format: &'static str, skill: Option<String>, cases: Vec<Arc<Case>>) {
         let home = home_of_suite(path);
+        let folder = format::named(path).and_then(|(format, _)| (format.folder)(path));
+        let path = folder.unwrap_or(path);
+        let named = folder.and(folder.and_then(Path::parent)).and_then(Path::file_name);
         let key = (home.unwrap_or(path).to_owned(), format);
         let at = *self.places.entry(key).or_insert_with(|| {
             let skill = skill.or_else(|| Some(folder_of_evals(path)?.file_name()?.to_string_lossy().into_owned()));
             self.suites.push(Suite {
                 name: match skill {
                     Some(skill) if format == EVALS_NAME => format!("{skill}/{EVALS_FOLDER}"),
-                    _ => plain_name(path),
+                    _ => named.map_or_else(|| plain_name(path), |name| name.to_string_lossy().into_owned()),
                 },
                 path: home.and(path.parent()).unwrap_or(path).to_owned(),
                 format,

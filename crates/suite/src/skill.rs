@@ -221,6 +221,12 @@ fn hash_of(directory: &Path) -> std::io::Result<String> {
     hash_of_files(&files_of(directory)?)
 }
 
+/// Returns the SHA-256 over all files below `directory` that would belong to a skill there, or reports why they cannot
+/// be read.
+pub fn hash_of_directory(directory: &Path, shown: &str, problems: &mut Problems) -> Option<String> {
+    reported(hash_of(directory), "cannot read every file", shown, problems)
+}
+
 /// Returns the SHA-256 over files. Each contributes `path:`, its path with `/`, a line feed, its bytes, and a line feed.
 fn hash_of_files(files: &[(Vec<u8>, PathBuf)]) -> std::io::Result<String> {
     let mut hash = Sha256::new();

@@ -12,7 +12,7 @@ use model::{Case, Code, Diagnostic, Excerpt, Node, NodeKind, Source};
 use script::{Runtime, ScriptError, Tests, Value, Written};
 
 use super::scenario::{fixtures_of, quarantine, skip};
-use super::{NamedFormat, ONLY_SCENARIO, SuiteFile, directory, skip_others};
+use super::{NamedFormat, ONLY_SCENARIO, SuiteFile, directory, file_name, skip_others};
 use crate::document;
 use crate::graded::graded;
 use crate::library::Library;
@@ -21,10 +21,15 @@ use crate::trials::{pass_rate, trials};
 /// The `code` format.
 pub const CODE: NamedFormat = NamedFormat {
     name: "code",
+    tool: None,
     mark: "a file called `NAME.test.ts`, or with `.mts`, `.js`, `.mjs` at its end",
     fails_alone: true,
     is_meant,
-    suite: |file| ENDINGS.iter().find_map(|ending| file.strip_suffix(ending)).filter(|name| !name.is_empty()),
+    suite: |path| {
+        let file = file_name(path)?;
+        ENDINGS.iter().find_map(|ending| file.strip_suffix(ending)).filter(|name| !name.is_empty())
+    },
+    folder: |_| None,
     read,
 };
 
@@ -154,7 +159,7 @@ fn options(
         case.pass_rate = fields.get("pass_rate").and_then(|node| pass_rate(node, &mut problems));
         case.skip = skip(&mut fields, &mut problems);
         case.quarantine = fields.get("quarantine").and_then(|node| quarantine(node, &mut problems));
-        case.taken_files = fields.get("graded").map_or_else(Vec::new, |node| graded(node, &mut problems));
+        case.graded = fields.get("graded").map(|node| graded(node, &mut problems)).unwrap_or_default();
         if let Some(fixtures) = fields.get("fixtures") {
             case.fixtures = fixtures_of(fixtures, &SuiteFile { path, root: &node }, library, &mut problems);
         }

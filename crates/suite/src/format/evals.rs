@@ -11,11 +11,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use model::decode::{self, Fields, Problems};
-use model::{Case, Definition, Diagnostic, Node, RunnerOptions, nearest};
+use model::{Case, Definition, Diagnostic, Node, NodeKind, RunnerOptions, Spanned, nearest};
 
-use self::suite::{Contents, Suite};
+use self::suite::{Contents, DESCRIPTIVE, Suite};
 use super::scenario::{self, refuse_tags};
 use super::{Format, SuiteFile};
+use crate::coverage::{KeyLog, Unknown};
 use crate::document::Language;
 use crate::library::Library;
 use crate::skill::SKILL_FILE;
@@ -46,6 +47,12 @@ const NAMES: [(&str, Definition); 2] = [("skill_name", Definition::Skill), ("sub
 
 /// Key of the list of cases.
 const CASES: &str = "evals";
+
+/// Key that other tools use for the list of cases.
+const OTHER_CASES: &str = "cases";
+
+/// Key that other tools use for the name of the skill.
+const OTHER_NAME: &str = "skill";
 
 /// Key for the location of the file's schema, which only editors use.
 const SCHEMA: &str = "$schema";
@@ -97,13 +104,26 @@ pub fn home_of(path: &Path) -> Option<&Path> {
 
 fn cases(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Option<Vec<Arc<Case>>> {
     refuse_tags(file.root, problems);
+    // Some tools write only the list.
+    if let NodeKind::List(_) = file.root.kind {
+        let entries = vec![(Spanned::new(CASES.to_owned(), file.root.span), file.root.clone())];
+        let root = Node { kind: NodeKind::Map(entries), ..file.root.clone() };
+        return cases(&SuiteFile { path: file.path, root: &root }, library, problems);
+    }
     let mut fields = Fields::of(file.root, "the suite", problems)?;
     fields.get(SCHEMA);
     let (key, definition) = read_subject(&mut fields, problems);
-    let name = fields.required_text(key, problems);
+    let home = home_of(file.path).filter(|_| fields.get(key).is_none() && definition == Definition::Skill);
+    let own = home.and_then(|home| library.skill_at(home));
+    let name = match (&own, home) {
+        (Some(skill), _) => Some(skill.name.clone()),
+        // Its problem is reported.
+        (None, Some(_)) => None,
+        (None, None) => fields.required_text(key, problems),
+    };
     let skill = match (&name, fields.get(key)) {
         (Some(name), Some(place)) => skill::find(name, definition, place, file, library, problems),
-        _ => None,
+        _ => own,
     };
     let agent = scenario::agent(&mut fields, "agent", file.directory(), problems);
     let (model, model_source) = scenario::model(&mut fields, file.directory(), problems).unzip();
@@ -115,18 +135,29 @@ fn cases(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Op
         directory: file.directory(),
         runner: Arc::new(RunnerOptions { agent, model, model_source, ..RunnerOptions::default() }),
         contents: &mut contents,
+        keys: KeyLog::default(),
     };
-    let items = fields.require("evals", problems).and_then(|node| list(node, problems));
+    let items = match fields.get(OTHER_CASES).filter(|_| fields.node().get(CASES).is_none()) {
+        Some(node) => list(node, problems),
+        None => fields.require(CASES, problems).and_then(|node| list(node, problems)),
+    };
+    let mut unknown = Problems::new();
+    let unknown_key = |_: &str, _: &Node| Unknown::Ignored(DESCRIPTIVE.to_owned());
+    suite.keys.close(&fields, "", &[], unknown_key, &mut unknown);
     let cases = items.unwrap_or_default().iter().enumerate();
     let cases = cases.filter_map(|(at, item)| suite.case(at, item, problems).map(Arc::new)).collect();
-    fields.finish(problems);
+    problems.extend(unknown);
+    library.cover(std::mem::take(&mut suite.keys).finish(&file.root.source.path, EVALS_NAME));
     Some(cases)
 }
 
 /// Returns the key that names the subject of the suite, and the kind of subject. Exactly one is allowed.
 fn read_subject(fields: &mut Fields<'_>, problems: &mut Problems) -> (&'static str, Definition) {
     let [skill, sub_agent] = NAMES;
-    let Some(second) = fields.get(sub_agent.0) else { return skill };
+    let other = fields.get(OTHER_NAME).filter(|node| node.as_str().is_some());
+    let Some(second) = fields.get(sub_agent.0) else {
+        return if other.is_some() && fields.node().get(skill.0).is_none() { (OTHER_NAME, skill.1) } else { skill };
+    };
     if fields.get(skill.0).is_none() {
         return sub_agent;
     }

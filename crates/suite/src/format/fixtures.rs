@@ -26,17 +26,19 @@ use self::file_defaults::FileDefaults;
 use self::layers::is_truthy;
 use self::misspelt_keys::MisspeltKeys;
 use super::rows::{self, CASES, Row};
-use super::{NamedFormat, ONLY_CASE, directory, skip_others};
+use super::{NamedFormat, ONLY_CASE, directory, file_name, skip_others};
 use crate::fixture_settings::field::{self, FIELDS};
 use crate::library::Library;
 
 /// The `fixtures` format.
 pub const FIXTURES: NamedFormat = NamedFormat {
     name: "fixtures",
+    tool: None,
     mark: "a file called `NAME.fixture.yaml`, or with `.yml`, `.json`, `.jsonl`, `.ts`, `.mts`, `.js`, `.mjs` at its end",
     fails_alone: false,
     is_meant: |_, _| true,
-    suite: |file| split(file).map(|(name, _)| name),
+    suite: |path| split(file_name(path)?).map(|(name, _)| name),
+    folder: |_| None,
     read,
 };
 

@@ -7,8 +7,10 @@ pub mod collection;
 mod conversation;
 mod evals;
 mod fixtures;
+mod plugin_eval;
 mod rows;
 mod scenario;
+mod trigger;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -72,10 +74,17 @@ pub static FORMATS: [Format; 3] = [scenario::SCENARIO, conversation::CONVERSATIO
 /// Function that reads a file whose format is recognised by its name.
 pub type ReadNamed = fn(&Path, &Arc<Source>, &Library, &mut Problems) -> Vec<Arc<Case>>;
 
-/// A format that is recognised by the file name. Each file is a separate suite.
+/// Returns the name of the file at `path`.
+fn file_name(path: &Path) -> Option<&str> {
+    path.file_name()?.to_str()
+}
+
+/// A format that is recognised by the name of a file and its folders.
 pub struct NamedFormat {
     /// Name, such as `fixtures`.
     pub name: &'static str,
+    /// Name of the tool that the format comes from, if it is not a format of trialrun.
+    pub tool: Option<&'static str>,
     /// Text after the name in a message that describes the file names.
     pub mark: &'static str,
     /// `true` if a mistake in a file breaks only the trials of its own cases; otherwise it prevents the run.
@@ -83,8 +92,10 @@ pub struct NamedFormat {
     /// Returns `true` if the file at a path with a matching name, which was found by a search, seems intended for this
     /// format, judging by its text. Other files are skipped.
     pub is_meant: fn(&Path, &str) -> bool,
-    /// Returns the suite's name, if this is the name of a file in this format.
-    pub suite: fn(&str) -> Option<&str>,
+    /// Returns the suite's name, if a file in this format has this path.
+    pub suite: fn(&Path) -> Option<&str>,
+    /// Returns the folder whose files together are the suite of the file at a path; `None` if each file is a suite.
+    pub folder: fn(&Path) -> Option<&Path>,
     /// Reads the cases of the file at an absolute path. A case with problems is returned as far as it could be read.
     pub read: ReadNamed,
 }
@@ -108,12 +119,17 @@ fn skip_others<'c>(cases: impl IntoIterator<Item = (&'c mut Case, bool)>, reason
 }
 
 /// All formats that are recognised by name.
-pub static NAMED: [NamedFormat; 2] = [fixtures::FIXTURES, code::CODE];
+pub static NAMED: [NamedFormat; 4] =
+    [fixtures::FIXTURES, code::CODE, plugin_eval::PLUGIN_EVAL, trigger::TRIGGER];
 
 /// Returns the format of files with a name like the one at `path`, and the name of its suite.
 pub fn named(path: &Path) -> Option<(&'static NamedFormat, &str)> {
-    let file = path.file_name()?.to_str()?;
-    NAMED.iter().find_map(|format| Some((format, (format.suite)(file)?)))
+    NAMED.iter().find_map(|format| Some((format, (format.suite)(path)?)))
+}
+
+/// Returns `true` if another tool recognises the file at `path` by its name and place.
+pub fn is_of_other_tool(path: &Path) -> bool {
+    named(path).is_some_and(|(format, _)| format.tool.is_some())
 }
 
 /// Returns the name that the file called `file` was probably meant to have: `a.test.ts` for `a.tests.ts` and

@@ -11,7 +11,7 @@ use model::{
 
 use super::assertions::Assertions;
 use super::rows::{CASES, CaseReader};
-use super::{Format, SuiteFile};
+use super::{is_evals_file, Format, SuiteFile};
 use crate::canaries::canaries;
 use crate::faults::faults;
 use crate::fixtures::Block;
@@ -78,7 +78,8 @@ fn resembles(file: &SuiteFile<'_>) -> bool {
 fn recognises(file: &SuiteFile<'_>) -> bool {
     let is_key = |name: &str| name == "scenario" || SUBJECTS.contains(&name);
     match &file.root.kind {
-        NodeKind::Map(entries) => entries.iter().any(|(name, _)| is_key(&name.value)),
+        // An evaluation of another tool may have `skill`.
+        NodeKind::Map(entries) => !is_evals_file(file.path) && entries.iter().any(|(name, _)| is_key(&name.value)),
         _ => false,
     }
 }
@@ -138,7 +139,7 @@ pub(super) fn with_common_fields(
         runner: Arc::new(runner(fields, file.directory(), problems)),
         required_isolation,
         network,
-        taken_files: fields.get("graded").map_or_else(Vec::new, |node| graded(node, problems)),
+        graded: fields.get("graded").map(|node| graded(node, problems)).unwrap_or_default(),
         canaries: fields.get("canaries").and_then(|node| canaries(node, problems)),
         faults: fields.get("faults").map_or_else(Vec::new, |node| faults(node, problems)),
         remote,

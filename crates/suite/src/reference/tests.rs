@@ -60,9 +60,6 @@ fn with_unknown_keys() -> Vec<(&'static str, &'static str, String)> {
         ("scenario tool_fails", "s.yaml", scenario("faults: [{tool_fails: {'0000': x}}]")),
         ("scenario disk_full", "s.yaml", scenario("faults: [{disk_full: {'0000': x}}]")),
         ("scenario user_response", "s.yaml", scenario("user_responses: [{'0000': x}]")),
-        ("evals", "evals.json", r#"{"skill_name": "release-notes", "evals": [], "0000": 1}"#.to_owned()),
-        ("evals case", "evals.json", evals(r#""0000": 1"#)),
-        ("evals assertion", "evals.json", evals(r#""assertions": [{"type": "git_clean", "0000": 1}]"#)),
         ("evals contract", "evals.json", evals(r#""side_effect_contract": {"0000": 1}"#)),
     ];
     files.extend(
@@ -112,8 +109,27 @@ fn the_tables_have_exactly_the_keys_that_are_read() {
     }
     // Fixtures files are read by their tables, and the keys of the others depend on a type.
     left.retain(|section| !section.starts_with("fixtures ") && *section != "configuration fixtures");
-    left.remove("evals assertion types");
+    for section in ["evals", "evals case", "evals assertion", "evals assertion types"] {
+        left.remove(section);
+    }
     assert_eq!(left, BTreeSet::from(["configuration agent", "scenario assertion"]));
+}
+
+#[test]
+fn every_key_in_the_tables_of_skill_evaluations_is_read() {
+    for (section, path) in [("evals", ""), ("evals case", "evals[]."), ("evals assertion", "evals[].assertions[].")] {
+        for field in Table::fields_of(section) {
+            let key = field.key;
+            let text = match section {
+                "evals" => format!(r#"{{"{key}": null, "evals_": []}}"#),
+                "evals case" => format!(r#"{{"skill_name": "release-notes", "evals": [{{"{key}": null}}]}}"#),
+                _ => format!(r#"{{"skill_name": "release-notes", "evals": [{{"assertions": [{{"{key}": null}}]}}]}}"#),
+            };
+            let coverage = loaded("evals.json", &text).coverage;
+            let covered = coverage[0].keys.iter().find(|covered| covered.key == format!("{path}{key}"));
+            assert_eq!(covered.map(|covered| covered.treatment), Some(crate::Treatment::Honoured), "{section} {key}");
+        }
+    }
 }
 
 #[test]

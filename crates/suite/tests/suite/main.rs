@@ -7,6 +7,7 @@ mod conversation;
 mod discovery;
 mod evals;
 mod fixtures;
+mod foreign;
 mod fuzz;
 mod mended;
 mod rows;

@@ -6,6 +6,9 @@ use std::sync::{Arc, LazyLock};
 use model::decode::{self, Fields, Problems};
 use model::{Arguments, AssertionScope, AssertionSpec, Definition, Diagnostic, Node, NodeKind, Span, Spanned};
 
+use super::case::Reading;
+use super::suite::DESCRIPTIVE;
+use crate::coverage::Unknown;
 use crate::path;
 use crate::table::{Field, Table};
 
@@ -43,18 +46,33 @@ pub static TYPES: LazyLock<Vec<Type>> = LazyLock::new(|| {
 pub static KEYS: LazyLock<Vec<&'static str>> =
     LazyLock::new(|| Table::fields_of("evals assertion").iter().map(|field| field.key).collect());
 
-/// Reads the assertions in a list; their ids are their numbers in it.
-pub(super) fn read(items: &[Node], problems: &mut Problems) -> Vec<AssertionSpec> {
+/// Keys of an assertion that other tools use for its sentence, in the order in which they are tried.
+const SENTENCES: [&str; 9] =
+    ["text", "description", "check", "criterion", "criteria", "assertion", "expectation", "statement", "requirement"];
+
+/// Keys of an assertion that other tools use for its name.
+const NAMES: [&str; 2] = ["id", "name"];
+
+/// Reads the assertions in a list. The id of an assertion is its own, if other tools gave it one that is unique, and
+/// otherwise its number in the list.
+pub(super) fn read(items: &[Node], case: &mut Reading<'_>, problems: &mut Problems) -> Vec<AssertionSpec> {
     refuse_repeated(items, problems);
-    let numbered = items.iter().enumerate();
-    numbered.filter_map(|(at, item)| entry(item, format!("assertion-{}", at + 1), problems)).collect()
+    let mut specs: Vec<AssertionSpec> = Vec::with_capacity(items.len());
+    for (at, item) in items.iter().enumerate() {
+        let number = format!("assertion-{}", at + 1);
+        let own = NAMES.iter().find_map(|key| item.get(key)?.as_str()).map(str::trim);
+        let own = own.filter(|own| !own.is_empty() && !own.contains(char::is_control));
+        let own = own.filter(|own| specs.iter().all(|spec| spec.id != *own)).map(str::to_owned);
+        specs.extend(entry(item, own.unwrap_or(number), case, problems));
+    }
+    specs
 }
 
 /// Creates the assertion that the skill or sub-agent called `name` is not used, which follows from the key at `place`.
 pub(super) fn not_used(definition: Definition, name: &str, place: &Node) -> AssertionSpec {
     let [of_skill, of_sub_agent] = NOT_USED;
     let (not_used, id) = match definition {
-        Definition::Skill => (of_skill, NOT_USED_ID),
+        Definition::Skill | Definition::Plugin => (of_skill, NOT_USED_ID),
         Definition::SubAgent => (of_sub_agent, "sub-agent-not-used"),
     };
     let kind = NodeKind::String(name.to_owned());
@@ -66,22 +84,29 @@ fn spec(node: &Node, id: String, kind: Spanned<String>, arguments: Arguments) ->
     AssertionSpec { node: node.clone(), arguments, about: AssertionScope::Trial, id, kind, weight: 1.0 }
 }
 
-fn entry(item: &Node, id: String, problems: &mut Problems) -> Option<AssertionSpec> {
+fn entry(item: &Node, id: String, case: &mut Reading<'_>, problems: &mut Problems) -> Option<AssertionSpec> {
     if let NodeKind::String(text) = &item.kind {
         if text.trim().is_empty() {
             problems.push(item.error("an assertion must not be empty"));
             return None;
         }
-        let kind = Spanned::new(CLAIM.to_owned(), item.span);
-        return Some(spec(item, id, kind, Arguments::Brief(item.clone())));
+        return Some(claim(item, item, id));
     }
     if !matches!(item.kind, NodeKind::Map(_)) {
         problems.push(item.error(format!("an assertion must be a string or a map, not {}", item.kind_name())));
         return None;
     }
+    let is_own = item.get("type").and_then(Node::as_str).is_some_and(|kind| TYPES.iter().any(|one| one.name == kind));
+    let sentence = SENTENCES.iter().find_map(|key| item.get(key).filter(|node| has_text(node)));
+    if let Some(sentence) = sentence.filter(|_| !is_own) {
+        return foreign(item, sentence, id, case, problems);
+    }
     let mut fields = Fields::of(item, "an assertion", problems)?;
-    let kind = fields.require("type", problems);
-    let written = kind.and_then(|node| find(node, problems));
+    for key in NAMES {
+        fields.get(key);
+    }
+    let kind = fields.require("type", &mut case.broken);
+    let written = kind.and_then(|node| find(node, &mut case.broken));
     if let Some(written) = written {
         refuse_needless(written, &mut fields, problems);
         values(written, &mut fields, problems);
@@ -89,9 +114,76 @@ fn entry(item: &Node, id: String, problems: &mut Problems) -> Option<AssertionSp
     for key in KEYS.iter() {
         fields.get(key);
     }
-    fields.finish(problems);
+    let unknown = |_: &str, _: &Node| Unknown::Refused(UNKNOWN_CHECK.to_owned());
+    case.close(&fields, PATH, &[], unknown, problems);
     let kind = Spanned::new(written?.name.to_owned(), kind?.span);
     Some(spec(item, id, kind, Arguments::Fields))
+}
+
+/// Path of an assertion's keys.
+const PATH: &str = "evals[].assertions[]";
+
+/// Consequence of a key that decides how an assertion is checked.
+const UNKNOWN_CHECK: &str = "trialrun does not know this kind of check";
+
+pub(super) fn has_text(node: &Node) -> bool {
+    node.as_str().is_some_and(|text| !text.trim().is_empty())
+}
+
+/// Creates the assertion that a judge finds what `expected`, the description of a good answer, describes. A case
+/// without other assertions has it.
+pub(super) fn as_expected(expected: &Node) -> AssertionSpec {
+    let text = expected.as_str().unwrap_or_default().trim();
+    let criteria = format!("The result agrees with this description of the expected result: {text}");
+    let of = |kind: NodeKind| Node { kind, tag: None, ..expected.clone() };
+    let entries = vec![(Spanned::new("criteria".to_owned(), expected.span), of(NodeKind::String(criteria)))];
+    let kind = Spanned::new("llm_judge".to_owned(), expected.span);
+    spec(&of(NodeKind::Map(entries)), "expected-output".to_owned(), kind, Arguments::Fields)
+}
+
+/// Creates the assertion that `sentence` holds. `item` is the entry that contains it.
+fn claim(item: &Node, sentence: &Node, id: String) -> AssertionSpec {
+    spec(item, id, Spanned::new(CLAIM.to_owned(), sentence.span), Arguments::Brief(sentence.clone()))
+}
+
+/// Reads an assertion as other tools write it: a sentence with a name and descriptive keys.
+fn foreign(
+    item: &Node,
+    sentence: &Node,
+    id: String,
+    case: &mut Reading<'_>,
+    problems: &mut Problems,
+) -> Option<AssertionSpec> {
+    const IGNORED: [(&str, &str); 9] = [
+        ("type", "the sentence is checked like any other"),
+        ("kind", "the sentence is checked like any other"),
+        ("method", "the sentence is checked like any other"),
+        ("weight", "every assertion must hold"),
+        ("critical", "every assertion must hold"),
+        ("required", "every assertion must hold"),
+        ("severity", "every assertion must hold"),
+        ("passed", "it is a result, and trialrun decides again"),
+        ("evidence", "it is a result, and trialrun decides again"),
+    ];
+    let mut fields = Fields::of(item, "an assertion", problems)?;
+    for key in NAMES.iter().chain(&SENTENCES) {
+        if item.get(key).is_some_and(|node| NAMES.contains(key) || std::ptr::eq(node, sentence)) {
+            fields.get(key);
+        }
+    }
+    let unknown = |_: &str, value: &Node| match value.kind {
+        NodeKind::String(_) if is_prose(value) => Unknown::Ignored(DESCRIPTIVE.to_owned()),
+        NodeKind::Null => Unknown::Ignored(DESCRIPTIVE.to_owned()),
+        _ => Unknown::Refused(UNKNOWN_CHECK.to_owned()),
+    };
+    let known = case.broken.len();
+    case.close(&fields, PATH, &IGNORED, unknown, problems);
+    (case.broken.len() == known).then(|| claim(item, sentence, id))
+}
+
+/// Returns `true` for text that explains something, and not for a word or a pattern that may be part of a check.
+fn is_prose(node: &Node) -> bool {
+    node.as_str().is_some_and(|text| text.split_whitespace().count() > 3)
 }
 
 fn find(node: &Node, problems: &mut Problems) -> Option<&'static Type> {

@@ -11,52 +11,134 @@ use serde_json::Value;
 
 use super::assertion;
 use super::fixture;
-use super::suite::Suite;
+use super::suite::{DESCRIPTIVE, Suite};
 use crate::canaries::canaries;
+use crate::coverage::{KeyLog, Unknown};
 use crate::faults::faults;
 use crate::format::scenario::quarantine;
 use crate::graded::graded;
 use crate::trials::pass_rate;
 
+/// A case while it is read.
+pub(super) struct Reading<'k> {
+    /// Keys that were read so far.
+    pub(super) keys: &'k mut KeyLog,
+    /// Reasons why the case cannot run although others can.
+    pub(super) broken: Problems,
+}
+
+impl Reading<'_> {
+    /// Records the keys of a map, see [`KeyLog::close`].
+    pub(super) fn close(
+        &mut self,
+        fields: &Fields<'_>,
+        path: &str,
+        ignored: &[(&str, &str)],
+        unknown: impl Fn(&str, &Node) -> Unknown,
+        problems: &mut Problems,
+    ) {
+        let broken = self.keys.close(fields, path, ignored, unknown, problems);
+        self.broken.extend(broken);
+    }
+}
+
+/// Keys of the user's message, the expectations and the name of a case, as different tools call them.
+const PROMPTS: [&str; 2] = ["prompt", "query"];
+const EXPECTATIONS: [&str; 4] = ["assertions", "expectations", "expect", "expected_behavior"];
+const TITLES: [&str; 4] = ["name", "title", "eval_name", "description"];
+
+/// Beginnings of keys that other tools use for checks and for the state in which the agent starts.
+const CHECKS: [&str; 18] = [
+    "must",
+    "should",
+    "forbid",
+    "fail",
+    "expected_",
+    "rubric",
+    "grader",
+    "scor",
+    "check",
+    "valid",
+    "verif",
+    "threshold",
+    "setup",
+    "fixture",
+    "system_prompt",
+    "follow_up",
+    "turns",
+    "messages",
+];
+
+/// Decides about a key of a case that trialrun does not know.
+fn unknown(key: &str, value: &Node) -> Unknown {
+    const LISTS: [&str; 6] = ["metadata", "notes", "labels", "references", "links", "keywords"];
+    let is_check = CHECKS.iter().any(|check| key.starts_with(check));
+    match value.kind {
+        NodeKind::List(_) | NodeKind::Map(_) if is_check || !LISTS.contains(&key) => {
+            Unknown::Refused("it may be a check or a setting, and trialrun does not know it".to_owned())
+        }
+        _ if is_check => Unknown::Refused("trialrun does not know this kind of check or setting".to_owned()),
+        _ => Unknown::Ignored(DESCRIPTIVE.to_owned()),
+    }
+}
+
+/// Returns the first of `keys` that the map has; all of them are known then.
+fn first_of<'a>(fields: &mut Fields<'a>, keys: &[&'static str]) -> Option<&'a Node> {
+    keys.iter().map(|key| fields.get(key)).fold(None, |first, found| first.or(found))
+}
+
 impl Suite<'_> {
     /// Reads the case `item` at `index`, counted from 0.
     pub(super) fn case(&mut self, index: usize, item: &Node, problems: &mut Problems) -> Option<Case> {
         let mut fields = Fields::of(item, "a case", problems)?;
+        let keys = &mut std::mem::take(&mut self.keys);
+        let mut reading = Reading { keys, broken: Problems::new() };
         let (id, source) = id(&mut fields, index, problems);
+        let description = first_of(&mut fields, &TITLES).and_then(Node::as_str).map(str::to_owned);
+        let tags = fields.texts("tags", problems).unwrap_or_default();
         let message = prompt(&mut fields, problems);
-        let expected = fields.require("expected_output", problems);
-        let expected = expected.and_then(|node| decode::any_text(node, "`expected_output`", problems));
-        let fixtures = fixture::read(&mut fields, self, &source, problems);
-        let written = fields.list("assertions", problems).unwrap_or_default();
-        let mut assertions = assertion::read(written, problems);
+        let expected_node = fields.get("expected_output");
+        let expected = expected_node.and_then(|node| decode::any_text(node, "`expected_output`", problems));
+        let fixtures = fixture::read(&mut fields, self, &source, message.as_deref(), &mut reading.broken, problems);
+        let written = expectations(&mut fields, problems);
+        let mut assertions = assertion::read(&written, &mut reading, problems);
         let should_trigger = fields.boolean("should_trigger", problems).unwrap_or(true);
+        if let Some(node) =
+            expected_node.filter(|node| written.is_empty() && should_trigger && assertion::has_text(node))
+        {
+            assertions.push(assertion::as_expected(node));
+        }
         if let Some(place) = fields.get("should_trigger").filter(|_| !should_trigger) {
             assertions.push(assertion::not_used(self.definition, self.name, place));
         }
         let is_forced = is_forced(&mut fields, should_trigger, problems);
         let quarantine = fields.get("quarantine").and_then(|node| quarantine(node, problems));
         let pass_rate = fields.get("pass_rate").and_then(|node| pass_rate(node, problems));
-        let taken_files = fields.get("graded").map_or_else(Vec::new, |node| graded(node, problems));
+        let graded = fields.get("graded").map(|node| graded(node, problems)).unwrap_or_default();
         let canaries = fields.get("canaries").and_then(|node| canaries(node, problems));
         let faults = fields.get("faults").map_or_else(Vec::new, |node| faults(node, problems));
         let skill_eval = SkillEval {
             should_trigger,
             invocation: is_forced.then(|| match self.definition {
-                Definition::Skill => format!("Use the ${} skill. ", self.name),
+                Definition::Skill | Definition::Plugin => format!("Use the ${} skill. ", self.name),
                 Definition::SubAgent => format!("Use the {} sub-agent. ", self.name),
             }),
             side_effect_level: level(&mut fields, problems),
             contract: contract(&mut fields, problems),
             scripts: self.skill.map(|skill| skill.scripts.clone()).unwrap_or_default(),
         };
-        fields.finish(problems);
+        reading.close(&fields, "evals[]", &[], unknown, problems);
+        let Reading { keys, broken } = reading;
+        self.keys = std::mem::take(keys);
         Some(Case {
             subject: self.skill.map_or(Subject::Agent, |skill| Subject::Installed(Arc::clone(skill))),
             definition: self.definition,
+            description,
+            tags,
             runner: Arc::clone(&self.runner),
             messages: message.map(UserMessage::text).into_iter().collect(),
             fixtures: Arc::new(fixtures),
-            taken_files,
+            graded,
             canaries,
             faults,
             assertions,
@@ -64,17 +146,31 @@ impl Suite<'_> {
             pass_rate,
             expected: expected.map(Value::String),
             skill_eval: Some(Box::new(skill_eval)),
+            broken,
             ..Case::new(id, source)
         })
     }
 }
 
-/// Returns the case's id and its location.
+/// Returns the items of all lists of expectations. A single sentence may stand for a list of one.
+fn expectations(fields: &mut Fields<'_>, problems: &mut Problems) -> Vec<Node> {
+    let mut items = Vec::new();
+    for key in EXPECTATIONS {
+        match fields.get(key) {
+            Some(node) if key != EXPECTATIONS[0] && node.as_str().is_some() => items.push(node.clone()),
+            Some(_) => items.extend(fields.list(key, problems).unwrap_or_default().iter().cloned()),
+            None => {}
+        }
+    }
+    items
+}
+
+/// Returns the case's id and its location. A case without an id has its number.
 fn id(fields: &mut Fields<'_>, index: usize, problems: &mut Problems) -> (String, Excerpt) {
-    let node = fields.require("id", problems);
+    let node = fields.get("id");
     let source = node.map_or_else(|| fields.node().excerpt(), Node::excerpt);
     let id = node.and_then(|node| read_id(node).map_err(|problem| problems.push(*problem)).ok());
-    (id.unwrap_or_else(|| format!("case {}", index + 1)), source)
+    (id.unwrap_or_else(|| (index + 1).to_string()), source)
 }
 
 /// Reads an id, which becomes part of file names.
@@ -106,7 +202,10 @@ fn read_id(node: &Node) -> Result<String, Box<Diagnostic>> {
 
 /// Reads the user's message, which is sent unchanged.
 fn prompt(fields: &mut Fields<'_>, problems: &mut Problems) -> Option<String> {
-    let node = fields.require("prompt", problems)?;
+    let node = match first_of(fields, &PROMPTS) {
+        Some(node) => node,
+        None => fields.require("prompt", problems)?,
+    };
     let text = decode::any_text(node, "`prompt`", problems)?;
     if text.trim().is_empty() {
         problems.push(node.error("`prompt` must not be empty"));

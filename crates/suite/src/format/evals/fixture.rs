@@ -28,24 +28,35 @@ struct Entry<'a> {
     is_directory: bool,
     /// Components of the target path; a directory with none is copied to the root with all its contents.
     target: Vec<String>,
+    /// True if the user's message names the path, so that it is kept.
+    is_named: bool,
 }
 
 /// Reads the fixtures of a case. The sandbox is a git repository, and files are untracked unless the case says
-/// otherwise. `case` is the location of the case.
+/// otherwise. `case` is the location of the case, and `message` what the user says. A missing file breaks only the case.
 pub(super) fn read(
     fields: &mut Fields<'_>,
     suite: &mut Suite<'_>,
     case: &Excerpt,
+    message: Option<&str>,
+    broken: &mut Problems,
     problems: &mut Problems,
 ) -> Fixtures {
     let items = fields.list("files", problems).unwrap_or_default();
     let mut entries: Vec<Entry<'_>> = Vec::with_capacity(items.len());
-    for item in items {
+    let mut files = Files { taken: HashMap::new(), files: Vec::new() };
+    let inline: Vec<Option<Inline<'_>>> = items.iter().map(Inline::of).collect();
+    for (item, inline) in items.iter().zip(&inline) {
+        if let Some(inline) = inline {
+            inline.add(&mut files).unwrap_or_else(|problem| problems.push(*problem));
+            continue;
+        }
         let Some(written) = decode::text(item, "an item of `files`", problems) else { continue };
-        entries.extend(entry(item, written, suite).map_err(|problem| problems.push(*problem)));
+        entries.extend(
+            entry(item, written, suite, message, broken).map_err(|problem| problems.push(*problem)).ok().flatten(),
+        );
     }
     strip_folder(&mut entries, problems);
-    let mut files = Files { taken: HashMap::new(), files: Vec::new() };
     for entry in &entries {
         if let Err(problem) = files.add(entry, suite) {
             problems.push(*problem);
@@ -62,6 +73,39 @@ pub(super) fn read(
     };
     *place = files.files;
     fixtures
+}
+
+/// File whose content is written in the suite, as some tools do.
+struct Inline<'a> {
+    place: &'a Node,
+    path: &'a str,
+    content: &'a str,
+}
+
+impl<'a> Inline<'a> {
+    /// Returns the file that `item` describes.
+    fn of(item: &'a Node) -> Option<Self> {
+        let text = |keys: &[&str]| keys.iter().find_map(|key| item.get(key)?.as_str());
+        let path = text(&["path", "name", "filename", "file"])?;
+        Some(Self { place: item, path, content: text(&["content", "contents"])? })
+    }
+
+    fn add(&self, files: &mut Files<'a>) -> Result<(), Box<Diagnostic>> {
+        let refuse = |message: String| Box::new(self.place.error(message));
+        let path = self.path;
+        let target = path::inside_sandbox(path).map_err(|fault| refuse(format!("`{path}` {fault}")))?;
+        let parts: Vec<String> = target.split('/').map(str::to_owned).collect();
+        if target == "." || parts.iter().any(|part| part.eq_ignore_ascii_case(GIT)) {
+            return Err(refuse(format!("`{path}` cannot be the name of a file")));
+        }
+        if let Some(other) = files.in_the_way(&target) {
+            return Err(refuse(format!("`{path}` and `{other}` would both be at `{target}`")));
+        }
+        files.taken.insert(target.clone(), path);
+        let content = self.content.as_bytes().into();
+        files.files.push(FixtureFile { path: target, content, executable: false, source: self.place.excerpt() });
+        Ok(())
+    }
 }
 
 fn refuse_contradiction(
@@ -87,17 +131,29 @@ fn refuse_contradiction(
     }
 }
 
-fn entry<'a>(item: &'a Node, written: String, suite: &Suite<'_>) -> Result<Entry<'a>, Box<Diagnostic>> {
+/// Reads an item of `files`. Returns `None` if there is no such file, which breaks the case.
+fn entry<'a>(
+    item: &'a Node,
+    written: String,
+    suite: &Suite<'_>,
+    message: Option<&str>,
+    broken: &mut Problems,
+) -> Result<Option<Entry<'a>>, Box<Diagnostic>> {
     let refuse = |message: String| Box::new(item.error(message));
     let inside =
         below_the_suite(&written).map_err(|fault| Box::new(starts_here(item.error(format!("`{written}` {fault}")))))?;
-    let from = suite.directory.join(&inside);
+    // Some tools write paths that are relative to the skill.
+    let skill =
+        suite.directory.parent().filter(|_| suite.directory.file_name().is_some_and(|name| name == EVALS_FOLDER));
+    let skill = skill.filter(|skill| !suite.directory.join(&inside).exists() && skill.join(&inside).exists());
+    let from = skill.unwrap_or(suite.directory).join(&inside);
     let is_directory = match std::fs::metadata(&from) {
         Ok(found) if found.is_dir() => true,
         Ok(found) if found.is_file() => false,
         Ok(_) => return Err(refuse(format!("`{written}` is neither a file nor a directory"))),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            return Err(Box::new(missing(item, &written, &inside, suite.directory)));
+            broken.push(missing(item, &written, &inside, suite.directory));
+            return Ok(None);
         }
         Err(error) => return Err(refuse(format!("cannot read `{written}`: {error}"))),
     };
@@ -105,11 +161,16 @@ fn entry<'a>(item: &'a Node, written: String, suite: &Suite<'_>) -> Result<Entry
         return Err(refuse(format!("`{written}` is a file, not a directory")));
     }
     let mut target: Vec<String> = inside.split('/').map(str::to_owned).collect();
-    let is_more = target.len() > 1 || is_directory;
-    if is_more && target.first().is_some_and(|first| first == FILES_FOLDER) {
+    // A path that the message names must exist for the agent.
+    let is_named = skill.is_some() && message.is_some_and(|message| message.contains(&inside));
+    if skill.is_some() && !is_named && target.len() > 1 && target.first().is_some_and(|first| first == EVALS_FOLDER) {
         target.remove(0);
     }
-    Ok(Entry { place: item, written, from, is_directory, target })
+    let is_more = target.len() > 1 || is_directory;
+    if !is_named && is_more && target.first().is_some_and(|first| first == FILES_FOLDER) {
+        target.remove(0);
+    }
+    Ok(Some(Entry { place: item, written, from, is_directory, target, is_named }))
 }
 
 /// Returns `written` without `.` and `..`, or the reason why it is not below the suite's folder.
@@ -138,10 +199,10 @@ fn missing(item: &Node, written: &str, inside: &str, directory: &Path) -> Diagno
 
 /// Removes the common folder from the targets if there is only one.
 fn strip_folder(entries: &mut [Entry<'_>], problems: &mut Problems) {
-    let is_inside = |entry: &&mut Entry<'_>| entry.target.len() > 1;
+    let is_inside = |entry: &&mut Entry<'_>| !entry.is_named && entry.target.len() > 1;
     let folders: BTreeSet<String> = entries
         .iter()
-        .filter(|entry| entry.target.len() > 1)
+        .filter(|entry| !entry.is_named && entry.target.len() > 1)
         .filter_map(|entry| entry.target.first().cloned())
         .collect();
     if folders.len() != 1 {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use model::{Definition, RunnerOptions, Skill};
 
+use crate::coverage::KeyLog;
 use crate::fixtures;
 
 /// Properties shared by the cases of a suite.
@@ -22,7 +23,12 @@ pub(super) struct Suite<'a> {
     pub(super) runner: Arc<RunnerOptions>,
     /// Files that were read so far.
     pub(super) contents: &'a mut Contents,
+    /// Keys that were read so far.
+    pub(super) keys: KeyLog,
 }
+
+/// Consequence of a key that only describes something.
+pub(super) const DESCRIPTIVE: &str = "it has no effect: trialrun takes it for a description";
 
 /// Files of one suite. Each is read only once, because many cases use the same files.
 #[derive(Default)]

@@ -1,0 +1,81 @@
+//! `plugin-eval`: the cases of `claude plugin eval`, read in place. A case is a folder below `evals` with a `case.yaml`,
+//! or with a `prompt.md` and Markdown files in `graders`. The plug-in whose folder contains `evals` is the subject; it is
+//! compared with the agent alone. docs/coming-from-claude-plugin-eval.md describes the differences.
+
+mod case;
+mod grader;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use model::decode::Problems;
+use model::{Case, Diagnostic, Source};
+
+use self::case::Reading;
+use super::NamedFormat;
+use crate::library::Library;
+use crate::skill::EVALS_FOLDER;
+
+/// The `plugin-eval` format.
+pub const PLUGIN_EVAL: NamedFormat = NamedFormat {
+    name: NAME,
+    tool: Some("claude plugin eval"),
+    mark: "a case of `claude plugin eval` below a folder called `evals`: `case.yaml`, or `prompt.md` and `graders/NAME.md`",
+    fails_alone: true,
+    is_meant,
+    suite: |path| folder(path)?.parent()?.file_name()?.to_str(),
+    folder,
+    read,
+};
+
+/// Name of the format.
+pub(super) const NAME: &str = "plugin-eval";
+
+/// File of a case.
+const CASE_FILE: &str = "case.yaml";
+
+/// File with the prompt of a case.
+const PROMPT_FILE: &str = "prompt.md";
+
+/// Folder with the graders of a case.
+const GRADERS_FOLDER: &str = "graders";
+
+/// Folder with stand-ins for MCP servers, of a case or of all cases.
+const MOCKS_FOLDER: &str = "mocks";
+
+/// Folders below `evals` that do not contain cases.
+const OTHER_FOLDERS: [&str; 2] = [MOCKS_FOLDER, "results"];
+
+/// Returns the folder of the suite to which the file at `path` belongs, if it is the file of a case: the outermost
+/// `evals` above the case's own folder.
+fn folder(path: &Path) -> Option<&Path> {
+    let name = path.file_name()?;
+    let own = path.parent()?;
+    let is_case = name == CASE_FILE
+        || (name == PROMPT_FILE && own.join(GRADERS_FOLDER).is_dir() && !own.join(CASE_FILE).is_file());
+    let above = || own.ancestors().skip(1);
+    let found = above().find(|above| above.file_name().is_some_and(|name| name == EVALS_FOLDER)).filter(|_| is_case)?;
+    let below = own.strip_prefix(found).ok()?;
+    let is_other = below.iter().any(|part| OTHER_FOLDERS.iter().any(|other| part == *other));
+    (!is_other).then_some(found)
+}
+
+/// Returns `true` if a file that was found by a search is a case. Other tools also have a `case.yaml`.
+fn is_meant(path: &Path, text: &str) -> bool {
+    let has = |key: &str| text.lines().any(|line| line.strip_prefix(key).is_some_and(|rest| rest.starts_with(':')));
+    path.file_name().is_some_and(|name| name == PROMPT_FILE)
+        || ["schema_version", "execution", "graders", "context"].into_iter().any(has)
+}
+
+fn read(path: &Path, source: &Arc<Source>, library: &Library, problems: &mut Problems) -> Vec<Arc<Case>> {
+    let (Some(own), Some(suite)) = (path.parent(), folder(path)) else { return Vec::new() };
+    let mut reading = Reading::new(own, suite, library);
+    let case = reading.case(path, source);
+    let Reading { keys, found, .. } = reading;
+    library.cover(keys.finish(&source.path, NAME));
+    let (errors, others): (Problems, Problems) = found.into_iter().partition(Diagnostic::is_error);
+    problems.extend(others);
+    let mut case = case;
+    case.broken.extend(errors);
+    vec![Arc::new(case)]
+}

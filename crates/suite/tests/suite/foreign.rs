@@ -1,0 +1,195 @@
+//! Suites that were written for other tools: what becomes of each file of a corpus that was made by hand. The files are
+//! in `tests/foreign/FORMAT`, and the expected results in `tests/foreign/FORMAT.txt`; set `TRIALRUN_UPDATE_EXPECTED=1` to
+//! rewrite them.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use model::{Case, Severity};
+use trialrun_suite::{Loaded, Treatment};
+
+use crate::scratch::Scratch;
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/foreign")
+}
+
+/// Returns the files of a corpus, sorted by name.
+fn corpus(format: &str) -> Vec<(String, String)> {
+    let entries = std::fs::read_dir(folder().join(format)).unwrap().map(|entry| entry.unwrap().path());
+    let mut files: Vec<PathBuf> = entries.collect();
+    files.sort();
+    let name = |path: &Path| path.file_name().unwrap().to_str().unwrap().to_owned();
+    files.iter().map(|path| (name(path), std::fs::read_to_string(path).unwrap())).collect()
+}
+
+/// Describes what was loaded.
+fn described(loaded: &Loaded) -> String {
+    let mut text = String::new();
+    for problem in &loaded.diagnostics {
+        let severity = if problem.severity == Severity::Error { "refused" } else { "warning" };
+        writeln!(text, "  {severity}: {}", place(&problem.to_string())).unwrap();
+    }
+    for case in loaded.suites.iter().flat_map(|suite| &suite.cases) {
+        writeln!(text, "  {}", line(case)).unwrap();
+        for problem in &case.broken {
+            writeln!(text, "    broken: {}", place(&problem.to_string())).unwrap();
+        }
+    }
+    for key in loaded.coverage.iter().flat_map(|file| &file.keys) {
+        let what = match key.treatment {
+            Treatment::Honoured => continue,
+            Treatment::Ignored => "ignored",
+            Treatment::Refused => "not supported",
+        };
+        let consequence = key.consequence.as_deref().unwrap();
+        writeln!(text, "  {what}: {} (line {}): {consequence}", key.key, key.source.line).unwrap();
+    }
+    text
+}
+
+/// Removes the folders of a file from a message that begins with its path.
+fn place(message: &str) -> String {
+    let (path, rest) = message.split_once(": ").unwrap_or(("", message));
+    format!("{}: {rest}", path.rsplit('/').next().unwrap_or(path))
+}
+
+/// Describes a case in a line.
+fn line(case: &Case) -> String {
+    let assertions: Vec<String> = case
+        .assertions
+        .iter()
+        .map(|spec| {
+            let mark = if case.indicators.contains(&spec.id) { "?" } else { "" };
+            let weight = if (spec.weight - 1.0).abs() < 1e-9 { String::new() } else { format!("*{}", spec.weight) };
+            format!("{}={}{weight}{mark}", spec.id, spec.kind.value)
+        })
+        .collect();
+    let fixtures = &case.fixtures;
+    let mut files: Vec<&str> = fixtures.files_unstaged.iter().map(|file| file.path.as_str()).collect();
+    files.extend(fixtures.copy_trees.iter().map(|tree| tree.to.as_str()));
+    let mut parts = vec![format!("case {}", case.id)];
+    let mut part = |name: &str, value: String| {
+        if !value.is_empty() {
+            parts.push(format!("{name} {value}"));
+        }
+    };
+    part("description", case.description.clone().unwrap_or_default());
+    part("tags", case.tags.join(" "));
+    part("turns", case.max_turns.map(|turns| turns.to_string()).unwrap_or_default());
+    part("ms", case.timeout_ms.map(|ms| ms.to_string()).unwrap_or_default());
+    part("trials", case.trials.map(|trials| trials.most().to_string()).unwrap_or_default());
+    part("model", case.runner.model.clone().unwrap_or_default());
+    part("tools", case.runner.allowed_tools_override.clone().unwrap_or_default().join(" "));
+    part("system", case.system_prompt.clone().unwrap_or_default());
+    part("env", fixtures.env.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" "));
+    part("files", files.join(" "));
+    part(
+        "quiet",
+        case.skill_eval.as_ref().filter(|eval| !eval.should_trigger).map(|_| "yes".into()).unwrap_or_default(),
+    );
+    part("asserts", assertions.join(" "));
+    parts.join("; ")
+}
+
+/// Compares the results of a corpus with the expected ones. `write` writes the file into a project and returns the
+/// target to load.
+fn check(format: &str, write: impl Fn(&Scratch, &str, &str) -> String) {
+    let mut text = String::new();
+    let files = corpus(format);
+    assert!(files.len() >= 40, "{format}: {}", files.len());
+    for (name, content) in files {
+        let scratch = Scratch::new();
+        let target = write(&scratch, &name, &content);
+        let loaded = scratch.load(&[&target]);
+        writeln!(text, "{name}\n{}", described(&loaded)).unwrap();
+    }
+    let path = folder().join(format!("{format}.txt"));
+    if std::env::var_os("TRIALRUN_UPDATE_EXPECTED").is_some() {
+        std::fs::write(&path, &text).unwrap();
+    }
+    let expected = std::fs::read_to_string(&path).unwrap_or_default();
+    for (is, was) in text.split("\n\n").zip(expected.split("\n\n")) {
+        assert_eq!(is, was, "TRIALRUN_UPDATE_EXPECTED=1 rewrites {}", path.display());
+    }
+    assert_eq!(text.len(), expected.len());
+}
+
+fn skill(scratch: &Scratch) {
+    scratch
+        .skill("s")
+        .write("skills/s/evals/files/a.csv", "a\n")
+        .write("skills/s/evals/cases/b.txt", "b\n")
+        .write("skills/s/templates/plan.md", "# Plan\n");
+}
+
+#[test]
+fn skill_evaluations_of_other_tools_are_read() {
+    check("evals", |scratch, _, content| {
+        skill(scratch);
+        scratch.write("skills/s/evals/evals.json", content);
+        "s".to_owned()
+    });
+}
+
+#[test]
+fn trigger_lists_are_read() {
+    check("trigger-eval", |scratch, _, content| {
+        skill(scratch);
+        scratch.write("skills/s/evals/trigger-eval.json", content);
+        "skills/s/evals/trigger-eval.json".to_owned()
+    });
+}
+
+#[test]
+fn cases_of_claude_plugin_eval_are_read() {
+    check("plugin-eval", |scratch, name, content| {
+        let (stem, extension) = name.rsplit_once('.').unwrap();
+        let case = format!("plug/evals/{stem}");
+        scratch
+            .write("plug/.claude-plugin/plugin.json", "{\"name\": \"picnics\", \"version\": \"1.2.0\"}")
+            .write("plug/skills/plan/SKILL.md", "---\nname: plan\ndescription: Plans.\n---\nPlan.\n")
+            .write(&format!("{case}/fixture.sh"), "touch a.txt\n")
+            .write(&format!("{case}/resources/r.txt"), "r\n")
+            .write(
+                &format!("{case}/reference.jsonl"),
+                "{\"type\":\"assistant\",\"message\":{\"content\":[{\"type\":\"text\",\"text\":\"At the lake.\"}]}}\n",
+            );
+        if extension == "md" {
+            scratch
+                .write(&format!("{case}/prompt.md"), content)
+                .write(&format!("{case}/graders/place.md"), "---\ntype: regex\nweight: 2\n---\nlake\n")
+                .write(&format!("{case}/graders/tone.md"), "Is friendly.\n");
+            return format!("{case}/prompt.md");
+        }
+        scratch.write(&format!("{case}/case.yaml"), content);
+        format!("{case}/case.yaml")
+    });
+}
+
+#[test]
+fn a_repository_of_skills_is_found_without_configuration() {
+    let scratch = Scratch::new();
+    let suite = |name: &str| {
+        format!(
+            "{{\"skill_name\": \"{name}\", \"evals\": [{{\"id\": 1, \"prompt\": \"p\", \"expected_output\": \"x\"}}]}}"
+        )
+    };
+    scratch
+        .write("plugins/picnics/.claude-plugin/plugin.json", "{\"name\": \"picnics\"}")
+        .write("plugins/picnics/evals/lake/prompt.md", "Plan a picnic.\n")
+        .write("plugins/picnics/evals/lake/graders/place.md", "Names a lake.\n")
+        .write("plugins/picnics/evals/results/old/case.yaml", "schema_version: \"1.1\"\n")
+        .write("one/SKILL.md", "---\nname: one\ndescription: d\n---\n")
+        .write("one/evals/evals.json", suite("one"))
+        .write("one/evals/trigger-eval.json", "[{\"query\": \"Go.\", \"should_trigger\": true}]")
+        .write("one/evals/results.json", "{\"passed\": 3}")
+        .write("two/SKILL.md", "---\nname: two\ndescription: d\n---\n")
+        .write("two/evals/evals.json", suite("two"))
+        .write("tests/test_tool.py", "def test(): pass\n");
+    let loaded = scratch.load(&[]);
+    assert_eq!(crate::scratch::describe(&loaded.diagnostics), [] as [&str; 0]);
+    let mut found = crate::scratch::outline(&loaded);
+    found.sort();
+    assert_eq!(found, ["one/evals: 1", "picnics: lake", "trigger-eval: query-1", "two/evals: 1"]);
+}

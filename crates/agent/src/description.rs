@@ -42,6 +42,9 @@ pub struct Description {
     /// Folder in which it looks for definitions of sub-agents, relative to its working directory; `None` if it does
     /// not read any.
     pub sub_agents_folder: Option<&'static str>,
+    /// Folder in which a whole plug-in is installed for it, relative to its working directory; `None` if it has only the
+    /// skills of plug-ins.
+    pub plugins_folder: Option<&'static str>,
     /// Wire format that it speaks to its model, as the gateway names it; `None` if it calls no model over HTTP.
     pub wire: Option<&'static str>,
     /// Ids of the calls that its program reports; `None` if they cannot be compared with those of the model.
@@ -86,6 +89,7 @@ impl Description {
             efforts: None,
             skills_folder: None,
             sub_agents_folder: None,
+            plugins_folder: None,
             wire: None,
             call_ids: None,
             request_rules: &[],
@@ -113,6 +117,7 @@ impl Description {
         match definition {
             Definition::Skill => self.skills_folder,
             Definition::SubAgent => self.sub_agents_folder,
+            Definition::Plugin => self.plugins_folder.or(self.skills_folder),
         }
     }
 }

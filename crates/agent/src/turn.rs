@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use grade::Responder;
 use model::foreign_json::MAX_VALUES;
-use model::{Budget, Ending, Event, Limits, OnBudget, Question, Step, Tokens, ToolCall, Trace, Usage, rounded_number};
+use model::{Budget, Definition, Ending, Event, Limits, OnBudget, Question, Step, Tokens, ToolCall, Trace, Usage, rounded_number};
 use sandbox::DiskWatch;
 use serde_json::Value;
 use tokio::sync::watch;
@@ -76,6 +76,8 @@ pub struct Turn {
     excuse: Option<Ending>,
     /// True if the message in progress was answered together with an earlier one.
     is_answered: bool,
+    /// Definition whose use ends the conversation, and its name.
+    ends_with_use_of: Option<(Definition, String)>,
 }
 
 impl Turn {
@@ -110,7 +112,14 @@ impl Turn {
             disk: None,
             excuse: None,
             is_answered: false,
+            ends_with_use_of: None,
         }
+    }
+
+    /// Ends the conversation as soon as the agent has used this skill or sub-agent.
+    pub fn ends_with_use_of(mut self, used: Option<(Definition, String)>) -> Self {
+        self.ends_with_use_of = used;
+        self
     }
 
     /// Sets the disk on which the agent works, to detect whether it is full.
@@ -163,9 +172,15 @@ impl Turn {
             self.warn(format!("a number of more than 64 bits was rounded to {number}; send such ids as strings"));
         }
         self.trace.push(&step);
+        let is_call = matches!(step, Step::ToolCall(_) | Step::ToolResult(_));
         self.sink.send(Event::Step(step));
         if self.ending.is_none() {
             self.ending = self.exhausted();
+        }
+        if let Some((definition, name)) = self.ends_with_use_of.as_ref().filter(|_| is_call && self.ending.is_none())
+            && grade::made_use_of(&self.trace, *definition, name)
+        {
+            self.ending = Some(Ending::Finished);
         }
         self.ending.clone().map_or(Ok(()), Err)
     }
@@ -287,6 +302,14 @@ impl Turn {
         let answer = question.answer.clone();
         let _ = self.record(Step::Question(question));
         answer
+    }
+
+    /// Returns the prepared answer to a question that is recorded as a request for permission.
+    pub(crate) fn answer(&mut self, mut question: Question) -> Option<String> {
+        for warning in self.responder.answer(&mut question) {
+            self.warn(warning);
+        }
+        question.answer
     }
 
     /// Denies a call that the agent's own rules do not allow, because there is no user to approve it. Returns the

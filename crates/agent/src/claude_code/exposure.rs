@@ -18,6 +18,9 @@ pub(super) const SKILLS: &str = ".claude/skills";
 /// Folder for definitions of sub-agents.
 pub(super) const SUB_AGENTS: &str = ".claude/agents";
 
+/// Folder for a whole plug-in, relative to the agent's working directory.
+pub(super) const PLUGINS: &str = ".claude/plugins";
+
 /// Parent folder of both.
 const CLAUDE: &str = ".claude";
 

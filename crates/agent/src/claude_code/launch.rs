@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use model::PermissionMode;
+use model::{Definition, PermissionMode};
 use sandbox::Breakage;
 use serde_json::{Value, json};
 
@@ -80,7 +80,9 @@ impl Launch {
         }
         let folder = sign_in::visible_folder(&on.host, &sign_in, &on.setup.setting_sources);
         let installed = super::ClaudeCode.installed(&on.case);
-        let exposure = exposure::of(installed.as_deref(), &on.setup.setting_sources, folder.is_some());
+        // A plug-in is loaded from where it is.
+        let linked = installed.as_deref().filter(|_| on.case.definition != Definition::Plugin);
+        let exposure = exposure::of(linked, &on.setup.setting_sources, folder.is_some());
         exposure
             .lay_out(sandbox.home(), sandbox.work())
             .map_err(|error| Breakage::environment(format!("cannot show the skill to the agent: {error}")))?;
@@ -151,6 +153,10 @@ fn arguments(
     }
     if let Some(folder) = exposure.plugin(home) {
         option("--plugin-dir", folder.to_string_lossy().into_owned());
+    }
+    let plugin = super::ClaudeCode.installed(&on.case).filter(|_| on.case.definition == Definition::Plugin);
+    if let (Some(plugin), Ok(sandbox)) = (plugin, on.sandbox()) {
+        option("--plugin-dir", sandbox.work().join(plugin).to_string_lossy().into_owned());
     }
     let servers_wanted = !setup.setting_sources.is_empty() && allow_list.is_none_or(ToolAllowList::names_servers);
     if !servers_wanted {

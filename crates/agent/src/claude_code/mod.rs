@@ -116,6 +116,7 @@ pub(crate) static DESCRIPTION: Description = Description {
     efforts: Some(&EFFORTS),
     skills_folder: Some(exposure::SKILLS),
     sub_agents_folder: Some(exposure::SUB_AGENTS),
+    plugins_folder: Some(exposure::PLUGINS),
     wire: Some("anthropic"),
     call_ids: Some(CallIds::OF_MODEL),
     request_rules: REQUEST_RULES,

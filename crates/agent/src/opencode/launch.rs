@@ -60,6 +60,15 @@ pub(super) struct Launch {
 impl Launch {
     /// Determines all data for the launch, and creates the files that OpenCode reads in the sandbox's home.
     pub(super) fn prepare(program: PathBuf, on: &SessionContext) -> Result<Self, Breakage> {
+        Self::with(program, on, &permission::of(&on.setup, on.sandbox()?.as_ref()))
+    }
+
+    /// Like [`prepare`](Self::prepare), for a client that answers requests for permission.
+    pub(super) fn asking(program: PathBuf, on: &SessionContext) -> Result<Self, Breakage> {
+        Self::with(program, on, &permission::asking(&on.setup, on.sandbox()?.as_ref()))
+    }
+
+    fn with(program: PathBuf, on: &SessionContext, permission: &Value) -> Result<Self, Breakage> {
         let sandbox = on.sandbox()?;
         let provider =
             Provider::new(&on.host, &on.endpoint, on.setup.model.as_deref(), provider_timeout_ms(on.setup.timeout_ms));
@@ -87,7 +96,7 @@ impl Launch {
         let invocation = Invocation {
             program,
             args: arguments(&on.setup),
-            env: environment(on, sandbox.as_ref(), &provider),
+            env: environment(on, sandbox.as_ref(), &provider, permission),
             auth: provider.auth.unwrap_or("none"),
         };
         Ok(Self { invocation, model: provider.model })
@@ -114,7 +123,12 @@ fn arguments(setup: &Setup) -> Vec<String> {
     args
 }
 
-fn environment(on: &SessionContext, sandbox: &dyn Sandbox, provider: &Provider) -> Vec<(String, String)> {
+fn environment(
+    on: &SessionContext,
+    sandbox: &dyn Sandbox,
+    provider: &Provider,
+    permission: &Value,
+) -> Vec<(String, String)> {
     let mut env: Vec<(String, String)> = variables(&QUIET).collect();
     if provider.sign_in.is_none() {
         env.extend(variables(&[NO_PLUGINS]));
@@ -128,18 +142,18 @@ fn environment(on: &SessionContext, sandbox: &dyn Sandbox, provider: &Provider) 
         env.push(("OPENCODE_CONFIG_DIR".to_owned(), folder.to_string_lossy().into_owned()));
     }
     env.extend(provider.env.iter().cloned());
-    env.push(("OPENCODE_CONFIG_CONTENT".to_owned(), configuration(on, sandbox, provider).to_string()));
+    env.push(("OPENCODE_CONFIG_CONTENT".to_owned(), configuration(on, sandbox, provider, permission).to_string()));
     env
 }
 
 /// Returns the configuration, which takes precedence over every configuration file.
-fn configuration(on: &SessionContext, sandbox: &dyn Sandbox, provider: &Provider) -> Value {
+fn configuration(on: &SessionContext, sandbox: &dyn Sandbox, provider: &Provider, permission: &Value) -> Value {
     let mut config = json!({
         "$schema": "https://opencode.ai/config.json",
         "autoupdate": false,
         "share": "disabled",
         "snapshot": false,
-        "permission": permission::of(&on.setup, sandbox),
+        "permission": permission,
         // If a call is not approved, the model gets a response, just as if a rule denies it.
         "experimental": {"continue_loop_on_deny": true},
     });
@@ -158,6 +172,11 @@ fn configuration(on: &SessionContext, sandbox: &dyn Sandbox, provider: &Provider
         match on.case.definition {
             Definition::Skill => {
                 config["skills"] = json!({"paths": [sandbox.work().join(SKILLS).join(&installed.name)]});
+            }
+            Definition::Plugin => {
+                let skills = installed.plugin.iter().flat_map(|plugin| &plugin.skills);
+                let paths: Vec<_> = skills.map(|name| sandbox.work().join(SKILLS).join(name)).collect();
+                config["skills"] = json!({"paths": paths});
             }
             Definition::SubAgent => config["agent"] = json!({&installed.name: sub_agent(installed)}),
         }
@@ -280,6 +299,7 @@ mod tests {
             token_budget: None,
             scripts: Vec::new(),
             frontmatter: serde_json::from_str(if keys.is_empty() { "{}" } else { keys }).unwrap(),
+            plugin: None,
         }
     }
 

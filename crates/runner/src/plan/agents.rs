@@ -99,6 +99,21 @@ impl Planner<'_> {
         }
     }
 
+    /// Warns about the parts of a plug-in that `agent` does not load.
+    pub(super) fn warn_about_plugin(&mut self, agent: &dyn Agent, case: &Case) {
+        let is_loaded = agent.description().plugins_folder.is_some() || agent.description().skills_folder.is_none();
+        let Some(skill) = case.subject.installed().filter(|_| !is_loaded) else { return };
+        let Some(others) = skill.plugin.as_ref().map(|plugin| &plugin.others).filter(|others| !others.is_empty()) else {
+            return;
+        };
+        let message = format!("`{}` has only the skills of the plug-in `{}`", agent.name(), skill.name);
+        let help = format!("it does not load its {}", others.join(", "));
+        let problem = Diagnostic::warning(message).help(help);
+        if !self.problems.contains(&problem) {
+            self.problems.push(problem);
+        }
+    }
+
     /// Reports an agent that does not support `what`, which the case needs.
     fn check_accepts(&mut self, agent: &dyn Agent, case: &Case, what: &str, accepts: fn(&dyn Agent) -> bool) {
         if accepts(agent) {

@@ -107,7 +107,8 @@ impl Planner<'_> {
                 .arms
                 .system_prompt
                 .clone()
-                .or_else(|| system_prompt(&case.subject, agent.description().skills_folder)),
+                .or_else(|| system_prompt(&case.subject, agent.description().skills_folder))
+                .or_else(|| case.system_prompt.clone()),
             permission_mode: case
                 .runner
                 .permission_mode

@@ -50,7 +50,10 @@ impl<'a> Planner<'a> {
             checked_agents: HashSet::new(),
             shown_arguments: HashMap::new(),
             last_suite: None,
-            state: Arc::new(RunState::new(request.modules.clone(), request.cwd, request.settings.secrets.clone())),
+            state: Arc::new(
+                RunState::new(request.modules.clone(), request.cwd, request.settings.secrets.clone())
+                    .with_logs(request.settings.logs.clone()),
+            ),
             trials: Vec::new(),
             matched: 0,
         }
@@ -112,8 +115,13 @@ impl<'a> Planner<'a> {
             return;
         }
         let found = self.problems.split_off(problems);
+        // Some formats have a file for each assertion, in a folder next to the case.
+        let folder = case.source.file.rsplit_once('/').map(|(folder, _)| format!("{folder}/graders/"));
+        let is_of_case = |file: &str| {
+            *file == *case.source.file || folder.as_ref().is_some_and(|folder| file.starts_with(folder.as_str()))
+        };
         let is_own = |problem: &Diagnostic| {
-            problem.is_error() && problem.source.as_ref().is_some_and(|place| place.file == case.source.file)
+            problem.is_error() && problem.source.as_ref().is_some_and(|place| is_of_case(&place.file))
         };
         let (own, others): (Vec<_>, Vec<_>) = found.into_iter().partition(is_own);
         self.problems.extend(others);
@@ -191,6 +199,7 @@ impl<'a> Planner<'a> {
             }
             self.check_sandbox_needs(agent, case, &checks);
             self.check_faults(agent, case, &model);
+            self.warn_about_plugin(agent, case);
             self.check_sandbox_kind(agent, case);
             let shown = resolved.argument.map(|argument| {
                 let shown = self.shown_arguments.entry(written.clone());

@@ -56,6 +56,8 @@ pub struct Settings {
     pub gateway: GatewayMode,
     /// Settings for recorded model traffic.
     pub cassettes: CassetteSettings,
+    /// Folder for what programs print that the run starts for its agents; `None` if it is not kept.
+    pub logs: Option<PathBuf>,
     /// Secrets in addition to those of the environment: keys and headers of the configuration.
     pub secrets: Secrets,
     /// Opens models for everything in a run that needs one.
@@ -288,6 +290,7 @@ impl Default for Settings {
             requires_integrity: false,
             gateway: GatewayMode::default(),
             cassettes: CassetteSettings::default(),
+            logs: None,
             secrets: Secrets::default(),
             providers: llm::Providers::default(),
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use model::{Case, Diagnostic, Subject, WITH_SKILL, WITHOUT_SKILL};
+use model::{AssertionSpec, Case, Diagnostic, Scoring, Subject, WITH_SKILL, WITHOUT_SKILL};
 
 /// A case as one arm runs it.
 pub(super) struct Variant {
@@ -16,13 +16,15 @@ pub(super) struct Variant {
 /// is `None`, cases from skill evaluations also run without their skill.
 pub(super) fn of(case: &Arc<Case>, baseline: Option<bool>) -> Vec<Variant> {
     let asks = case.skill_eval.is_some();
-    if case.subject.installed().is_none() {
+    // Without its skill, such a case has no result.
+    if case.subject.installed().is_none() || case.ends_when_triggered {
         return vec![Variant { name: None, case: Arc::clone(case) }];
     }
     if !baseline.unwrap_or(asks) {
         let name = asks.then_some(WITH_SKILL);
         return vec![Variant { name, case: with_skill(case) }];
     }
+    let case = &with_indicators(case);
     vec![
         Variant { name: Some(WITH_SKILL), case: with_skill(case) },
         Variant { name: Some(WITHOUT_SKILL), case: Arc::new(without_skill(case)) },
@@ -45,6 +47,22 @@ pub(super) fn misleading_message(case: &Case, variants: &[Variant]) -> Option<Di
     })
 }
 
+/// Returns the case with indicators that do not count: their weight is 0. If a case has nothing else, they count.
+fn with_indicators(case: &Arc<Case>) -> Arc<Case> {
+    let is_indicator = |spec: &AssertionSpec| case.indicators.contains(&spec.id);
+    if case.indicators.is_empty() || case.assertions.iter().all(is_indicator) {
+        return Arc::clone(case);
+    }
+    let mut assertions = case.assertions.clone();
+    assertions.iter_mut().filter(|spec| is_indicator(spec)).for_each(|spec| spec.weight = 0.0);
+    let mut case = Case { assertions, ..Case::clone(case) };
+    if case.ruling.scoring.is_some() {
+        let max_score = case.assertions.iter().map(|spec| spec.weight).sum();
+        case.ruling.scoring = Some(Scoring { max_score, pass_score: max_score });
+    }
+    Arc::new(case)
+}
+
 /// Returns the case with its skill. If the case sets an invocation, it is put before the first message.
 fn with_skill(case: &Arc<Case>) -> Arc<Case> {
     let invocation = case.skill_eval.as_ref().and_then(|eval| eval.invocation.as_ref());
@@ -59,8 +77,8 @@ fn with_skill(case: &Arc<Case>) -> Arc<Case> {
 /// Returns the case as the arm called `variant` runs it.
 pub(crate) fn as_arm(case: &Arc<Case>, variant: Option<&str>) -> Arc<Case> {
     match variant {
-        Some(WITH_SKILL) => with_skill(case),
-        Some(WITHOUT_SKILL) => Arc::new(without_skill(case)),
+        Some(WITH_SKILL) => with_skill(&with_indicators(case)),
+        Some(WITHOUT_SKILL) => Arc::new(without_skill(&with_indicators(case))),
         _ => Arc::clone(case),
     }
 }
@@ -72,6 +90,10 @@ fn without_skill(case: &Case) -> Case {
     let mut case = case.clone();
     let written = case.assertions.len();
     case.assertions.retain(|assertion| !is_about_skill(&assertion.kind.value));
+    let indicators = &case.indicators;
+    if case.assertions.iter().any(|spec| !indicators.contains(&spec.id)) {
+        case.assertions.retain(|spec| !indicators.contains(&spec.id));
+    }
     let asks_nothing_else = case.assertions.is_empty() && written > 0;
     case.must_assert &= !asks_nothing_else;
     // The limits of both arms are the same.

@@ -208,7 +208,9 @@ impl Attempt<'_> {
         };
         let events = Box::new(self.events.clone());
         let turn = Turn::new(events, Arc::clone(&self.limits), responder, resolver, Arc::clone(activity), stopping);
-        turn.paid_by(pricing)
+        let case = &self.planned.case;
+        let used = case.subject.installed().filter(|_| case.ends_when_triggered);
+        turn.paid_by(pricing).ends_with_use_of(used.map(|skill| (case.definition, skill.name.clone())))
     }
 
     /// Returns the watch for the disk on which the agent works; `None` if a fault of the case fills it.

@@ -32,8 +32,8 @@ use cassette::{Cassettes, Tape};
 use jiff::Timestamp;
 use mask::Mask;
 use model::{
-    AssertionScope, AttemptRecord, AuxiliaryUsage, Collected, Ending, Event, IntegrityKind, IntegritySign, Limits,
-    Need, NetworkPolicy, Outcome, Phases, Probed, ReplyProbes, Step, TrialRecord, Usage,
+    AssertionScope, AttemptRecord, AuxiliaryUsage, Collected, Definition, Ending, Event, IntegrityKind, IntegritySign, Limits,
+    Need, NetworkPolicy, Outcome, Phases, Probed, ReplyProbes, Skill, Step, TrialRecord, Usage,
 };
 use sandbox::supervise::Network;
 use sandbox::{Breakage, Host, ParentFile, Registry, RepositoryDetail, Request, Sandbox, SandboxError, SandboxFactory};
@@ -229,6 +229,16 @@ pub(crate) async fn run(
     }
 }
 
+/// Returns the folder with the skills of a plug-in, and where it is installed for an agent that looks for skills in
+/// `folder`.
+fn skills_of_plugin((plugin, folder): (Arc<Skill>, &str)) -> Option<(Arc<Skill>, String)> {
+    let (parent, name) = folder.rsplit_once('/')?;
+    let skills = plugin.directory.as_ref()?.join("skills");
+    // The folder keeps its name.
+    let is_there = skills.is_dir() && name == "skills";
+    is_there.then(|| (Arc::new(Skill { directory: Some(skills), ..Skill::clone(&plugin) }), parent.to_owned()))
+}
+
 /// Reason why an attempt did not complete.
 enum Interruption {
     Broken(Breakage),
@@ -318,6 +328,7 @@ impl<'a> Attempt<'a> {
     }
 
     async fn run(&self) -> Result<End, Interruption> {
+        self.prepare_agent().await?;
         let sandbox = self.phase("provision", |phases| &mut phases.provision_ms, pin!(self.provision())).await?;
         let mut ended = self.in_sandbox(sandbox.clone()).await;
         if let Ok(end) = &mut ended {
@@ -388,6 +399,13 @@ impl<'a> Attempt<'a> {
         Ok(end)
     }
 
+    /// Prepares what the agent's trials share.
+    async fn prepare_agent(&self) -> Result<(), Interruption> {
+        let planned = self.planned;
+        let prepared = planned.agent.prepare(planned.config.as_deref(), &self.shared.host, &planned.state);
+        Ok(self.unless(StopLevel::Stop, prepared).await??)
+    }
+
     /// Creates a fresh sandbox, or none if neither agent nor case needs one.
     async fn provision(&self) -> Result<Option<Arc<dyn Sandbox>>, Interruption> {
         // Even without a sandbox, what a case requires must hold, whoever runs it.
@@ -420,8 +438,11 @@ impl<'a> Attempt<'a> {
         Request {
             name: format!("{}@{}", self.planned.id, self.before.len()),
             fixtures: Arc::clone(&case.fixtures),
-            skill: skill.zip(folder.map(str::to_owned)),
-            taken_files: case.taken_files.clone(),
+            skill: match agent.description().plugins_folder {
+                None if case.definition == Definition::Plugin => skill.zip(folder).and_then(skills_of_plugin),
+                _ => skill.zip(folder.map(str::to_owned)),
+            },
+            taken_files: case.graded.taken_files.clone(),
             repository: match self.shared.settings.sandbox.records_repository {
                 _ if needs_changes => RepositoryDetail::Changes,
                 true => RepositoryDetail::After,

@@ -45,6 +45,7 @@ mod names;
 mod otlp;
 mod places;
 mod plain;
+mod plugin_eval;
 mod reporter;
 mod runs;
 mod sarif;
@@ -179,6 +180,12 @@ pub const REPORTS: &[Report] = &[
         "a code quality report for GitLab, as JSON",
         "gitlab.json",
         ReporterFactory::Finished(gitlab::write),
+    ),
+    Report::new(
+        "plugin-eval",
+        "the result file of `claude plugin eval`, as JSON",
+        "plugin-eval.json",
+        ReporterFactory::Stream(plugin_eval::open),
     ),
     Report::new(
         "otlp",

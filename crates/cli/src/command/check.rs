@@ -8,17 +8,18 @@ use model::{CassetteMode, Diagnostic, Excerpt, WITHOUT_SKILL};
 use report::{columns, counted};
 use runner::{CassetteSettings, Plan};
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::ci::folder_in_repository;
 use session::Planned;
+use suite::{Coverage, Treatment};
 
 use crate::error::CliError;
 use crate::exit;
 use crate::global::Global;
 use crate::place;
-use crate::terminal::Terminal;
 use crate::reports::{self, requested};
+use crate::terminal::Terminal;
 use session::overrides::{ArmArgs, CassetteArgs, Overrides, SelectionArgs};
 
 /// Arguments of `check`.
@@ -106,8 +107,8 @@ enum Output {
 
 /// Checks what `run` would run with the same arguments.
 pub fn check(global: &Global, args: &Overrides, terminal: &Terminal) -> Result<ExitCode, CliError> {
-    check_as(global, args, args.gates.strict, Output::Listed, terminal)
     reports::check_directories(&requested(&args.output.report)?)?;
+    check_as(global, args, args.gates.strict, Output::Listed, terminal)
 }
 
 fn check_as(
@@ -124,6 +125,7 @@ fn check_as(
     if output == Output::Listed && !diagnostics.iter().any(Diagnostic::is_error) {
         diagnostics.extend(session.check(&mut planned)?);
     }
+    let plan = &planned.plan;
     let errors = diagnostics.iter().filter(|problem| problem.is_error()).count();
     let warnings = diagnostics.len() - errors;
     let invalid = errors > 0 || (strict && warnings > 0);
@@ -135,16 +137,7 @@ fn check_as(
     if output == Output::Sarif {
         terminal.json(&report::sarif(&diagnostics, &folder_in_repository(), env!("CARGO_PKG_VERSION")));
     } else if output == Output::Json {
-        terminal.json(&json!({
-            "schema": "trialrun.check/1",
-            "valid": !invalid,
-            "cases": plan.cases_loaded,
-            "trials": plan.trials.len(),
-            "errors": errors,
-            "warnings": warnings,
-            "claims": claims(plan),
-            "problems": diagnostics,
-        }));
+        terminal.json(&document(&planned, strict));
     } else {
         terminal.diagnostics(&diagnostics);
         let claims = claims(plan);
@@ -168,6 +161,7 @@ fn check_as(
             terminal.out(&claim_counts(&claims, output));
             terminal.out(&turn_warnings(plan));
         }
+        terminal.out(&coverage(&planned.coverage));
     }
     let nothing = plan.trials.is_empty() && diagnostics.iter().all(|problem: &Diagnostic| !problem.is_error());
     // The program ends here. Freeing a plan of ten thousand cases takes a fifth of its running time.
@@ -179,6 +173,59 @@ fn check_as(
     } else {
         exit::PASSED
     }))
+}
+
+/// Returns everything that `check` reports about a plan.
+fn problems(planned: &Planned, strict: bool) -> Vec<Diagnostic> {
+    let Planned { plan, diagnostics, design, .. } = planned;
+    let mut diagnostics = diagnostics.clone();
+    diagnostics.extend(design.iter().filter(|_| strict).cloned());
+    diagnostics.extend(unrecorded(plan, &plan.settings.cassettes));
+    // A run continues without these files.
+    for problem in plan.trials.iter().flat_map(|trial| &trial.case.broken) {
+        if !diagnostics.contains(problem) {
+            diagnostics.push(problem.clone());
+        }
+    }
+    diagnostics
+}
+
+/// Returns the result of a check as JSON.
+pub fn document(planned: &Planned, strict: bool) -> Value {
+    let (plan, problems) = (&planned.plan, problems(planned, strict));
+    let errors = problems.iter().filter(|problem| problem.is_error()).count();
+    let warnings = problems.len() - errors;
+    json!({
+        "schema": "trialrun.check/1",
+        "valid": errors == 0 && (!strict || warnings == 0),
+        "cases": plan.cases_loaded,
+        "trials": plan.trials.len(),
+        "errors": errors,
+        "warnings": warnings,
+        "claims": claims(plan),
+        "coverage": planned.coverage,
+        "problems": problems,
+    })
+}
+
+/// Describes the keys of suites that were written for other tools. Files in which every key is honoured are only
+/// counted.
+fn coverage(files: &[Coverage]) -> String {
+    let mut text = String::new();
+    for file in files.iter().filter(|file| !file.is_full()) {
+        let of = |treatment: Treatment| file.count(treatment);
+        let honoured = of(Treatment::Honoured);
+        let counts = [(of(Treatment::Ignored), "ignored"), (of(Treatment::Refused), "not supported")];
+        let counts = counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!(", {count} {what}"));
+        let counts: String = counts.collect();
+        text.push_str(&format!("{} ({}): {} honoured{counts}\n", file.file, file.format, counted(honoured, "key")));
+        for key in file.keys.iter().filter(|key| key.treatment != Treatment::Honoured) {
+            let times = if key.count > 1 { format!(", {} times", key.count) } else { String::new() };
+            let consequence = key.consequence.as_deref().unwrap_or_default();
+            text.push_str(&format!("  {}: `{}`{times}: {consequence}\n", key.source.line, key.key));
+        }
+    }
+    text
 }
 
 /// Returns a warning about the trials that cannot replay recorded answers because none are recorded.

@@ -72,7 +72,7 @@ fn planned(agent: &str, timeout_ms: u64, context: &Session, terminal: &Terminal)
     args.schedule.timeout = Some(Timeout { ms: timeout_ms, is_bare: false });
     // Modules of agents are loaded when they are used.
     let suites = vec![suite(&context.cwd, timeout_ms)];
-    let loaded = Loaded { suites, diagnostics: Vec::new(), modules: script::Library::default() };
+    let loaded = Loaded { suites, ..Loaded::default() };
     let planned = context.plan_loaded(&context.resolve(&args)?, loaded)?;
     let errors: Vec<Diagnostic> = planned.diagnostics.iter().filter(|problem| problem.is_error()).cloned().collect();
     if !errors.is_empty() {

@@ -78,7 +78,7 @@ fn check_counts_valid_cases_and_strict_makes_warnings_errors() {
     assert_eq!(project.run(&["check"]).exits(0).out, "checked 3 cases and 3 trials: no problems; nothing was run\n");
     assert_eq!(
         project.run(&["check", "greet", "--format", "json"]).exits(0).json(),
-        json!({"schema": "trialrun.check/1", "valid": true, "cases": 3, "trials": 3, "errors": 0, "warnings": 0, "claims": [], "problems": []})
+        json!({"schema": "trialrun.check/1", "valid": true, "cases": 3, "trials": 3, "errors": 0, "warnings": 0, "claims": [], "coverage": [], "problems": []})
     );
     project.write("bare.yaml", "scenario: bare\nsystem_prompt: x\n");
     let ran = project.run(&["check", "bare.yaml"]).exits(0);

@@ -88,6 +88,9 @@ fn check_counts_valid_cases_and_strict_makes_warnings_errors() {
     let dry = project.run(&["run", "--dry-run"]).exits(0).out;
     let listed = project.run(&["list"]).exits(0).out;
     assert_eq!(dry, listed + "\nchecked 3 cases and 3 trials: no problems; nothing was run\n");
+    let lent = project.run(&["run", "--dry-run", "--source-repo", ".", "--lend-git-sign-in"]).exits(2);
+    assert!(lent.err.contains("`--lend-git-sign-in` needs `--remote real`"), "{}", lent.err);
+    project.run(&["run", "--dry-run", "--report", "nonsense"]).exits(2);
     assert_eq!(project.run(&["validate"]).exits(0).code, 0);
 }
 

@@ -19,6 +19,7 @@ mod postgres_server;
 mod process_pipe;
 mod provider;
 pub mod real;
+pub mod vectors;
 
 use std::collections::BTreeMap;
 use std::fs;

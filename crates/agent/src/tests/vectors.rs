@@ -8,6 +8,7 @@ use llm::{Credentials, ListPrices, Policy, Prices, Providers};
 use model::{Node, PermissionMode, Source, Step, Trace, Usage};
 use sandbox::Host;
 use serde_json::{Value, json};
+use testkit::vectors::{Vector, compare};
 
 use crate::pricing::Pricing;
 use crate::{Agent, claude_code, codex, find, opencode};
@@ -19,9 +20,6 @@ const RECONCILE: &str = include_str!("../../tests/vectors/agent-skill-eval/openr
 const SLUGS: &str = include_str!("../../tests/vectors/agent-skill-eval/slug_candidates.jsonl");
 const PRICING: &str = include_str!("../../tests/vectors/agent-skill-eval/pricing.json");
 const DIFFERENCES: &str = include_str!("../../tests/vectors/agent-skill-eval/differences.json");
-
-/// Name, recorded value and current value.
-type Vector = (String, Value, Value);
 
 fn lines(text: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
@@ -195,31 +193,8 @@ fn slugs() -> Vec<Vector> {
 
 #[test]
 fn every_vector_agrees_or_is_listed_with_its_reason() {
-    let listed: BTreeMap<String, String> = serde_json::from_str(DIFFERENCES).unwrap();
     let vectors = [parse_output(), build_command(), reconcile(), slugs()].concat();
-    let (mut agree, mut differ, mut wrong) = (0, 0, Vec::new());
-    for (name, recorded, now) in &vectors {
-        match (recorded == now, listed.get(name)) {
-            (true, None) => agree += 1,
-            (false, Some(_)) => differ += 1,
-            (true, Some(_)) => wrong.push(format!("{name}: listed, but both say {now}")),
-            (false, None) => wrong.push(format!("{name}: recorded {recorded}, now {now}")),
-        }
-    }
-    let is_there = |name: &String| vectors.iter().any(|(other, ..)| other == name);
-    let missing = listed.keys().filter(|name| !is_there(name));
-    wrong.extend(missing.map(|name| format!("{name}: listed, but there is no such vector")));
-    let cited = |reason: &String| ["defect: ", "decision: "].iter().any(|mark| reason.starts_with(mark));
-    wrong.extend(listed.iter().filter(|(_, reason)| !cited(reason)).map(|(name, _)| format!("{name}: has no reason")));
-    // Printed even if the test passes, because the count is for whoever reads the test output.
-    let counted = format!(
-        "streams and bills of agents: {agree} agree + {differ} listed = {} of {}",
-        agree + differ,
-        vectors.len()
-    );
-    std::io::Write::write_all(&mut std::io::stdout(), format!("\n{counted}\n").as_bytes()).unwrap();
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert_eq!(agree + differ, vectors.len());
+    compare("streams and bills of agents", DIFFERENCES, &vectors);
 }
 
 #[test]

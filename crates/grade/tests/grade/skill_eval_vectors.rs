@@ -12,6 +12,7 @@ use model::{
     SkillEval, Source, Spanned, Status, Step, Trace, Usage, UserMessage,
 };
 use serde_json::{Value, json};
+use testkit::vectors::compare;
 use trialrun_grade::{Check, Context, compile, grade};
 
 const CLASSIFY: &str = include_str!("../vectors/agent-skill-eval/classify.jsonl");
@@ -289,30 +290,6 @@ fn slug() -> Vec<Vector> {
 
 #[test]
 fn every_vector_matches_or_is_listed_with_a_reason() {
-    let listed: BTreeMap<String, String> = serde_json::from_str(DIFFERENCES).unwrap();
     let vectors = [classify(), git_checks(), state_diff(), workspace_checks(), slug()].concat();
-    let (mut agree, mut differ, mut wrong) = (0, 0, Vec::new());
-    for (name, recorded, now) in &vectors {
-        match (recorded == now, listed.get(name)) {
-            (true, None) => agree += 1,
-            (false, Some(_)) => differ += 1,
-            (true, Some(_)) => wrong.push(format!("{name}: listed, but both say {now}")),
-            (false, None) => wrong.push(format!("{name}: recorded {recorded}, now {now}")),
-        }
-    }
-    wrong.extend(
-        listed
-            .keys()
-            .filter(|name| !vectors.iter().any(|(other, ..)| other == *name))
-            .map(|name| format!("{name}: listed, but there is no such vector")),
-    );
-    let cited = |reason: &String| ["defect: ", "decision: "].iter().any(|mark| reason.starts_with(mark));
-    wrong.extend(listed.iter().filter(|(_, reason)| !cited(reason)).map(|(name, _)| format!("{name}: has no reason")));
-    // Written directly to stdout, because the output of passing tests is captured and the count is for whoever reads
-    // the run.
-    let counted =
-        format!("skill evaluation vectors: {agree} agree + {differ} listed = {} of {}", agree + differ, vectors.len());
-    std::io::Write::write_all(&mut std::io::stdout(), format!("\n{counted}\n").as_bytes()).unwrap();
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert_eq!(agree + differ, vectors.len());
+    compare("skill evaluation vectors", DIFFERENCES, &vectors);
 }

@@ -2,7 +2,6 @@
 
 #![allow(clippy::unwrap_used)]
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use model::{
@@ -10,6 +9,7 @@ use model::{
     Tokens, ToolCall, Trace, Usage, UserMessage,
 };
 use serde_json::{Value, json};
+use testkit::vectors::compare;
 use trialrun_grade::{Context, compile, grade, weighted_score};
 
 const ASSERTIONS: &str = include_str!("../vectors/assertions.jsonl");
@@ -210,30 +210,6 @@ fn weighted_vectors() -> Vec<(String, Value, Value)> {
 
 #[test]
 fn every_vector_matches_or_is_listed_with_a_reason() {
-    let listed: BTreeMap<String, String> = serde_json::from_str(DIFFERENCES).unwrap();
     let vectors = [assertion_vectors(), implicit_vectors(), regex_vectors(), weighted_vectors()].concat();
-    let (mut agree, mut differ, mut wrong) = (0, 0, Vec::new());
-    for (name, recorded, now) in &vectors {
-        match (recorded == now, listed.get(name)) {
-            (true, None) => agree += 1,
-            (false, Some(_)) => differ += 1,
-            (true, Some(_)) => wrong.push(format!("{name}: listed, but both say {now}")),
-            (false, None) => wrong.push(format!("{name}: recorded {recorded}, now {now}")),
-        }
-    }
-    wrong.extend(
-        listed
-            .keys()
-            .filter(|name| !vectors.iter().any(|(other, ..)| other == *name))
-            .map(|name| format!("{name}: listed, but there is no such vector")),
-    );
-    let cited = |reason: &String| ["defect: ", "decision: "].iter().any(|mark| reason.starts_with(mark));
-    wrong.extend(listed.iter().filter(|(_, reason)| !cited(reason)).map(|(name, _)| format!("{name}: has no reason")));
-    // Written directly to stdout, because the output of passing tests is captured and the count is for whoever reads
-    // the run.
-    let counted =
-        format!("assertion vectors: {agree} agree + {differ} listed = {} of {}", agree + differ, vectors.len());
-    std::io::Write::write_all(&mut std::io::stdout(), format!("\n{counted}\n").as_bytes()).unwrap();
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert_eq!(agree + differ, vectors.len());
+    compare("assertion vectors", DIFFERENCES, &vectors);
 }

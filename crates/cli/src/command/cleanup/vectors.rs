@@ -1,11 +1,10 @@
 //! Compares the parsing of command output, and of the states of review requests, with recorded results. Intended
 //! differences are listed with their reasons.
 
-use std::collections::BTreeMap;
-
 use serde_json::{Value, json};
 
 use session::hooks::output;
+use testkit::vectors::compare;
 
 use crate::command::cleanup;
 
@@ -33,7 +32,6 @@ fn hook_parse(stdout: &Value) -> Value {
 
 #[test]
 fn every_vector_agrees_or_is_listed_with_its_reason() {
-    let listed: BTreeMap<String, String> = serde_json::from_str(DIFFERENCES).unwrap();
     let vectors = [
         rows(HOOK_PARSE, "hook_parse", hook_parse),
         rows(OPEN_STATE, "open_state", |state| json!(cleanup::is_open(state.as_str()))),
@@ -41,21 +39,5 @@ fn every_vector_agrees_or_is_listed_with_its_reason() {
         rows(FORMAT_TOKENS, "format_tokens", |tokens| tokens.as_u64().map_or(Value::Null, |n| json!(n.to_string()))),
     ]
     .concat();
-    let (mut agree, mut differ, mut wrong) = (0, 0, Vec::new());
-    for (name, recorded, now) in &vectors {
-        match (recorded == now, listed.get(name)) {
-            (true, None) => agree += 1,
-            (false, Some(_)) => differ += 1,
-            (true, Some(_)) => wrong.push(format!("{name}: listed, but both say {now}")),
-            (false, None) => wrong.push(format!("{name}: recorded {recorded}, now {now}")),
-        }
-    }
-    let is_vector = |name: &String| vectors.iter().any(|(other, ..)| other == name);
-    wrong.extend(listed.keys().filter(|name| !is_vector(name)).map(|name| format!("{name}: there is no such vector")));
-    let cited = |reason: &str| ["defect: ", "decision: "].iter().any(|mark| reason.starts_with(mark));
-    wrong.extend(listed.iter().filter(|(_, reason)| !cited(reason)).map(|(name, _)| format!("{name}: has no reason")));
-    let counted = format!("hook vectors: {agree} agree + {differ} listed = {} of {}", agree + differ, vectors.len());
-    std::io::Write::write_all(&mut std::io::stdout(), format!("\n{counted}\n").as_bytes()).unwrap();
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert_eq!(agree + differ, vectors.len());
+    compare("hook vectors", DIFFERENCES, &vectors);
 }

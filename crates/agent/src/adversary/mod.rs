@@ -1,21 +1,18 @@
 //! Adversaries: agents that do not do the work. A test that passes with one of them says nothing about an agent, and
 //! an assertion that all of them meet cannot fail. They need no model, and write files only in their sandbox.
 //!
-//! Each has its own file and a line in [`ADVERSARIES`]. They are not in [`AGENTS`](crate::AGENTS): only an audit runs
-//! them.
+//! Each has its own file, except those that only speak, and a line in [`ADVERSARIES`]. They are not in
+//! [`AGENTS`](crate::AGENTS): only an audit runs them.
 
 mod blank;
 mod cheat;
-mod nop;
 mod observation;
 mod offender;
-mod parrot;
 mod peeker;
-mod reciter;
 mod sample;
 mod shotgun;
+mod speaker;
 mod wrecker;
-mod yes_man;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,14 +37,14 @@ const LOCAL_ONLY: (&str, &str) = ("GIT_ALLOW_PROTOCOL", "file");
 
 /// All adversaries, in display order.
 pub static ADVERSARIES: &[&Adversary] = &[
-    &nop::NOP,
-    &parrot::PARROT,
-    &yes_man::YES_MAN,
+    &speaker::NOP,
+    &speaker::PARROT,
+    &speaker::YES_MAN,
     &blank::OBJECT,
     &blank::LIST,
     &shotgun::SHOTGUN,
     &cheat::CHEAT,
-    &reciter::RECITER,
+    &speaker::RECITER,
     &peeker::PEEKER,
     &wrecker::WRECKER,
     &offender::OFFENDER,

@@ -53,7 +53,12 @@ impl PostgresError {
 
     /// Returns `true` if the same transaction may succeed now, because it was in the way of another one.
     fn is_conflict(&self) -> bool {
-        let conflicts = [SqlState::T_R_SERIALIZATION_FAILURE, SqlState::T_R_DEADLOCK_DETECTED];
+        let conflicts = [
+            SqlState::T_R_SERIALIZATION_FAILURE,
+            SqlState::T_R_DEADLOCK_DETECTED,
+            // The server may not have noticed yet that an earlier attempt has lost its connection.
+            SqlState::LOCK_NOT_AVAILABLE,
+        ];
         matches!(self, Self::Library(error) if error.code().is_some_and(|code| conflicts.contains(code)))
     }
 }

@@ -5,6 +5,7 @@ use clap::{CommandFactory, FromArgMatches, Parser};
 
 use crate::command::{Command, GROUPS};
 use crate::global::Global;
+use crate::workers::parse_own_jobs;
 use session::settings::SETTINGS;
 
 /// Test AI agents, agent skills and prompts end to end
@@ -103,6 +104,7 @@ impl Args {
             "regrade" => command.mut_args(|arg| if arg.get_id() == "judge" { arg.help(JUDGE_OF_REGRADE) } else { arg }),
             "run" => {
                 let command = command.after_help(FEW_EXAMPLES).after_long_help(EXAMPLES);
+                let command = command.mut_arg("jobs", |arg| arg.value_parser(parse_own_jobs));
                 command.mut_args(|arg| if is_rare(&arg) { arg.hide_short_help(true) } else { arg })
             }
             _ => command,

@@ -26,6 +26,7 @@ mod stand_in;
 mod terminal;
 mod units;
 mod watch;
+mod workers;
 mod workspace;
 
 use std::process::ExitCode;
@@ -79,10 +80,15 @@ fn dispatch(args: Args, terminal: &terminal::Terminal) -> Result<ExitCode, error
     match args.command {
         Command::Run(args) if args.watch => watch::watch(&global, &args.run, terminal),
         Command::Run(args) if args.dry_run => command::check::check(&global, &args.run, terminal),
-        Command::Run(RunCommandArgs { run, resume: Some(wanted), .. }) => {
-            resume::resume(&global, wanted.as_deref(), &run.output.report, terminal)
+        Command::Run(RunCommandArgs { run, resume: Some(wanted), workers, .. }) => {
+            resume::resume(&global, wanted.as_deref(), &run.output.report, &workers, terminal)
         }
-        Command::Run(args) => command::run::run(&global, &args.run, terminal),
+        Command::Run(args) => command::run::run(&global, &args.run, &args.workers, terminal),
+        Command::Work(args) => command::work::run(&global, &args, terminal),
+        Command::Workers(args) => command::workers::run(&global, &args, terminal),
+        Command::Pause(args) => command::pause::pause(&global, &args, terminal),
+        Command::Continue(args) => command::pause::resume(&global, &args, terminal),
+        Command::Cancel(args) => command::pause::cancel(&global, &args, terminal),
         Command::Check(args) => command::check::run(&global, &args, terminal),
         Command::List(args) => command::list::run(&global, &args, terminal),
         Command::Plan(args) => command::plan::run(&global, &args, terminal),

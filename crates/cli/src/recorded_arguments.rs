@@ -3,13 +3,14 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use model::{Invocation, RunInfo, RunRow};
 
 use crate::command::cassettes::CassettesArgs;
 use crate::command::run::RunCommandArgs;
 use crate::error::CliError;
 use crate::global::Global;
+use crate::workers::{WorkersArgs, parse_own_jobs};
 use session::overrides::Overrides;
 
 /// Command line that started a run.
@@ -29,6 +30,14 @@ enum RecordedCommand {
     /// Any other command, with its arguments.
     #[command(external_subcommand)]
     Other(Vec<OsString>),
+}
+
+/// Returns the options for workers of the command that started the run.
+pub fn recorded_workers(info: &RunInfo) -> WorkersArgs {
+    match info.invocation.as_ref().and_then(|invocation| parse(&invocation.arguments)) {
+        Some(RecordedCommand::Run(args)) => args.workers,
+        _ => WorkersArgs::default(),
+    }
 }
 
 /// Commands that repeat a recorded trial.
@@ -81,7 +90,10 @@ impl RecordedCommand {
 
 fn parse(arguments: &[String]) -> Option<RecordedCommand> {
     let words = std::iter::once("trialrun").chain(arguments.iter().map(String::as_str));
-    Recorded::try_parse_from(words).ok().map(|recorded| recorded.command)
+    let definition =
+        Recorded::command().mut_subcommand("run", |run| run.mut_arg("jobs", |arg| arg.value_parser(parse_own_jobs)));
+    let matches = definition.try_get_matches_from(words).ok()?;
+    Recorded::from_arg_matches(&matches).ok().map(|recorded| recorded.command)
 }
 
 #[cfg(test)]

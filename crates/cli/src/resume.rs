@@ -19,8 +19,9 @@ use crate::command::run::{Origin, run_planned};
 use crate::error::CliError;
 use crate::global::Global;
 use crate::named_run::named_run;
-use crate::recorded_arguments::{recorded_arguments, repeats_trial};
+use crate::recorded_arguments::{recorded_arguments, recorded_workers, repeats_trial};
 use crate::terminal::Terminal;
+use crate::workers::WorkersArgs;
 use crate::{limits, place};
 
 /// Maximum number of names in a message.
@@ -31,6 +32,7 @@ pub fn resume(
     global: &Global,
     wanted: Option<&str>,
     report: &ReportArgs,
+    workers: &WorkersArgs,
     terminal: &Terminal,
 ) -> Result<ExitCode, CliError> {
     limits::raise_open_files();
@@ -53,6 +55,8 @@ pub fn resume(
     }
     let info = store.info(&run.id)?;
     let (mut args, directory) = recorded_arguments(&run, &info)?;
+    let recorded = recorded_workers(&info);
+    let workers = if workers.workers.is_some() { workers } else { &recorded };
     let finished = Finished::load(&*store, &run, &info)?;
     let open: HashSet<Arc<str>> =
         info.trials.iter().map(Arc::from).filter(|trial| !finished.trials.contains(trial)).collect();

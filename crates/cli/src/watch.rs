@@ -23,6 +23,7 @@ use crate::error::CliError;
 use crate::global::Global;
 use crate::place;
 use crate::terminal::Terminal;
+use crate::workers::WorkersArgs;
 use crate::{limits, signals};
 use session::overrides::Overrides;
 
@@ -178,7 +179,8 @@ impl Watched {
                 return;
             }
         }
-        if let Err(error) = run_planned(args, &session, planned, Origin::Watch, terminal) {
+        let workers = WorkersArgs::default();
+        if let Err(error) = run_planned(args, &session, planned, Origin::Watch, &workers, terminal) {
             terminal.error(&error);
         }
     }

@@ -13,6 +13,10 @@ use crate::schema;
 /// Time for which a statement is repeated while the database cannot be reached.
 const PATIENCE: Duration = Duration::from_secs(120);
 
+/// Selects the schema of the queue: the name of that of the record, with an ending. A record has a schema of its own.
+const SCHEMA: &str = "SELECT set_config('search_path',
+    quote_ident(btrim(current_setting('search_path'), '\"') || '_queue'), false)";
+
 /// Time after which the server ends a transaction whose process sends nothing.
 const IDLE: &str = "10s";
 
@@ -78,6 +82,7 @@ impl Database {
         if client.as_ref().is_none_or(Client::is_closed) {
             let wake = Arc::clone(&self.wake);
             let new = connect_listening(&self.settings, move |_| wake.notify_one()).await?;
+            new.batch_execute(SCHEMA).await?;
             // A process that is stopped in a transaction must not hold up others.
             new.batch_execute(&format!("SET idle_in_transaction_session_timeout = '{IDLE}'")).await?;
             if let Some(channel) = self.channel {

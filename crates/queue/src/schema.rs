@@ -1,4 +1,5 @@
-//! Tables of the queue. They are beside those of the record, and a run in the queue need not be recorded there.
+//! Tables of the queue. They have a schema of their own beside that of the record. A run in the queue need not be
+//! recorded in the same database.
 
 use tokio_postgres::Client;
 
@@ -95,7 +96,7 @@ pub(crate) async fn prepare(client: &Client) -> Result<(), QueueError> {
     // The transaction ends with the statement, so a failure leaves nothing behind.
     client.batch_execute(&format!("BEGIN; SELECT pg_advisory_xact_lock({LOCK})")).await?;
     let prepared = async {
-        // The search path is the schema of the connection, as a quoted name.
+        // The search path is the schema of the queue, as an SQL name.
         client
             .batch_execute(
                 "DO $$ BEGIN EXECUTE 'CREATE SCHEMA IF NOT EXISTS ' || current_setting('search_path'); END $$;

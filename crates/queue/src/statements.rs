@@ -243,7 +243,7 @@ impl Database {
                 )
                 .await?;
             if entered == 0 {
-                return Err(QueueError::Refused("another process coordinates this run".to_owned()));
+                return Err(QueueError::Refused(TAKEN.to_owned()));
             }
             // Trials that nobody runs are submitted again. What is not in the record yet is read again.
             client.execute("DELETE FROM queue_trials WHERE run = $1 AND state = 'waiting'", &[&run.id]).await?;
@@ -851,6 +851,10 @@ impl Database {
         .await
     }
 }
+
+/// Reason why a run cannot be taken over.
+const TAKEN: &str =
+    "another process coordinates this run; if it has ended, this is possible half a minute after its end";
 
 /// Adds a chunk of events. After a lost connection, the same chunk may come again.
 const APPEND: &str = "INSERT INTO queue_events (run, trial, attempt, chunk, body) VALUES ($1, $2, $3, $4, $5)

@@ -254,7 +254,7 @@ fn a_run_without_a_coordinator_can_be_taken_over() {
     queue.claim(&worker).unwrap();
     let other = NewRun { coordinator: "d", ..run("r") };
     let refused = queue.runtime.block_on(queue.database.enter_run(&other, &bundle("r")));
-    assert_eq!(refused.unwrap_err().to_string(), "another process coordinates this run");
+    assert!(refused.unwrap_err().to_string().starts_with("another process coordinates this run"));
     queue.sql("UPDATE queue_runs SET coordinator_until = now() - interval '1 second'");
     queue.enter(&other, &["done", "held", "waits"].map(|id| trial(id, &[], &[])));
     assert_eq!(queue.wait(queue.database.coordinate("r", "c", "1")).state, None, "the former one notices it");

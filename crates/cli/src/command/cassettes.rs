@@ -22,6 +22,7 @@ use crate::exit;
 use crate::global::Global;
 use crate::place;
 use crate::terminal::Terminal;
+use crate::workers::WorkersArgs;
 use crate::units::{age, bytes};
 use session::overrides::Overrides;
 
@@ -158,7 +159,7 @@ fn record(
     }
     let mut run = args.recording();
     run.selection.only = Some(only);
-    command::run::run(global, &run, terminal)
+    command::run::run(global, &run, &WorkersArgs::default(), terminal)
 }
 
 /// Returns the cassettes of all planned trials, in case order.

@@ -22,6 +22,7 @@ pub mod list;
 pub mod man;
 pub mod mcp;
 pub mod merge;
+pub mod pause;
 pub mod plan;
 pub mod prune;
 pub mod reference;
@@ -35,13 +36,16 @@ pub mod status;
 pub mod trend;
 pub mod verify;
 pub mod view;
+pub mod work;
+pub mod workers;
 
 use clap::Subcommand;
 
 /// Groups of commands in the help, with the names of their commands. A test checks that each command is in one.
-pub const GROUPS: [(&str, &[&str]); 5] = [
+pub const GROUPS: [(&str, &[&str]); 6] = [
     ("Write and check tests", &["init", "discover", "gen", "check", "audit", "list", "plan"]),
     ("Run", &["run", "view", "cassettes", "rerun", "mcp"]),
+    ("Workers", &["work", "workers", "pause", "continue", "cancel"]),
     ("Read results", &["show", "status", "history", "report", "compare", "trend", "bisect", "calibrate"]),
     ("Records", &["regrade", "export", "import", "merge", "verify", "cleanup", "prune"]),
     ("Set-up and help", &["doctor", "config", "docs", "schema", "completions", "man", "licenses", "help"]),
@@ -52,6 +56,16 @@ pub const GROUPS: [(&str, &[&str]); 5] = [
 pub enum Command {
     /// Run tests
     Run(run::RunCommandArgs),
+    /// Run trials of runs that `run --workers` started, on this or other machines
+    Work(work::WorkArgs),
+    /// Show the workers, and the runs whose trials they run
+    Workers(workers::WorkersArgs),
+    /// Start no more trials of a run that workers run
+    Pause(pause::PauseArgs),
+    /// Continue a paused run, or change the budget of a run that workers run
+    Continue(pause::ContinueArgs),
+    /// Stop a run that workers run, or one of its trials
+    Cancel(pause::CancelArgs),
     /// Read and compile all tests and report every problem, without running anything
     #[command(visible_alias = "validate")]
     Check(check::CheckArgs),

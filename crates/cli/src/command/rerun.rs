@@ -12,6 +12,7 @@ use crate::global::Global;
 use crate::recorded_arguments::repeats_trial;
 use crate::recorded_trial::{Changes, RecordedTrial};
 use crate::terminal::Terminal;
+use crate::workers::WorkersArgs;
 use crate::{limits, machine, place};
 
 /// Arguments of `rerun`.
@@ -60,7 +61,8 @@ pub fn run(global: &Global, args: &RerunArgs, terminal: &Terminal) -> Result<Exi
         report::counted(from - 1, "answer"),
         trial.row.id
     ));
-    run_planned(&arguments, &session, planned, Origin::Command(machine::arguments()), terminal)
+    let (origin, workers) = (Origin::Command(machine::arguments()), WorkersArgs::default());
+    run_planned(&arguments, &session, planned, origin, &workers, terminal)
 }
 
 /// Returns the trial to which `wanted` refers. Unless it names a run, runs that repeated a trial themselves are passed

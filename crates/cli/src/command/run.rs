@@ -15,6 +15,7 @@ use crate::global::Global;
 use crate::otlp::Warnings;
 use crate::reports::{self, requested};
 use crate::terminal::Terminal;
+use crate::workers::{self, LocalWorker, WorkersArgs};
 use crate::{exit, first_run, limits, machine, place};
 
 /// Arguments of `run`.
@@ -40,18 +41,25 @@ pub struct RunCommandArgs {
     /// Rerun the affected tests after each file change, until Ctrl-C
     #[arg(long, help_heading = "Output", conflicts_with_all = ["dry_run", "resume"])]
     pub watch: bool,
+    #[command(flatten)]
+    pub workers: WorkersArgs,
     /// No effect: runs are always recorded
     #[arg(long, hide = true)]
     pub save: bool,
 }
 
 /// Runs tests.
-pub fn run(global: &Global, args: &Overrides, terminal: &Terminal) -> Result<ExitCode, CliError> {
+pub fn run(
+    global: &Global,
+    args: &Overrides,
+    workers: &WorkersArgs,
+    terminal: &Terminal,
+) -> Result<ExitCode, CliError> {
     limits::raise_open_files();
     // Done before anything is read, so that an unknown report is reported immediately.
     reports::check_directories(&requested(&args.output.report)?)?;
     let (session, planned) = place::plan(global, args)?;
-    run_planned(args, &session, planned, Origin::Command(machine::arguments()), terminal)
+    run_planned(args, &session, planned, Origin::Command(machine::arguments()), workers, terminal)
 }
 
 /// How a run comes about.
@@ -70,6 +78,7 @@ pub fn run_planned(
     session: &Session,
     mut planned: Planned,
     origin: Origin,
+    workers: &WorkersArgs,
     terminal: &Terminal,
 ) -> Result<ExitCode, CliError> {
     let reports = ReportArgs { reports: settings::reports(args, session), ..args.output.report.clone() };
@@ -114,6 +123,11 @@ pub fn run_planned(
     if real_remotes > 0 && !planned.plan.settings.sandbox.keep {
         planned.plan.cleaner = Some(Arc::<AfterTrial>::clone(&cleaner));
     }
+    let jobs = planned.plan.settings.jobs;
+    if jobs == 0 && workers.workers.is_none() {
+        return Err(CliError::usage("`--jobs 0` runs nothing, unless `--workers` lets workers run the trials"));
+    }
+    let queue = workers::coordinator(workers, session, &planned, terminal)?;
     let started = match origin {
         Origin::Resumed(resumed) => *resumed,
         Origin::Command(arguments) => session.start(&planned, arguments)?,
@@ -135,7 +149,16 @@ pub fn run_planned(
     reporters.extend(otlp);
     let (judgements, providers) = (planned.plan.settings.judge.store.clone(), planned.plan.settings.providers.clone());
     let launch = Launch { reporters, hash, artifacts, signals: place::SIGNALS };
-    let ended = session.run(planned, started, launch)?;
+    let local = match queue {
+        Some((coordinator, settings)) => {
+            planned.plan.place = Some(coordinator);
+            (jobs > 0).then(|| LocalWorker::start(settings, session, jobs, terminal)).transpose()?
+        }
+        None => None,
+    };
+    let ended = session.run(planned, started, launch);
+    drop(local);
+    let ended = ended?;
     cleaner.report(terminal);
     let cache_problem = judgements.and_then(|store| store.problem());
     for warning in warnings.take().into_iter().chain(cache_problem) {

@@ -1,0 +1,172 @@
+//! Tests of runs whose trials workers run, with real processes and a real database.
+
+#![allow(clippy::unwrap_used)]
+
+use std::process::Command;
+
+use nix::sys::signal::Signal;
+use serde_json::Value;
+use testkit::{Live, PostgresServer, Project, until};
+
+/// Returns a project with a case that passes and one that fails. Each trial takes a moment.
+fn project() -> Project {
+    let project = Project::new(env!("CARGO_BIN_EXE_trialrun"));
+    let scenario = |id: &str, expected: &str| {
+        format!(
+            "scenario: {id}\ntrials: 10\nsystem_prompt: Say hello.\nagent: fake\nuser_prompt: |\n  hello\n  \
+             !sleep 200ms\n  !cost 0.01\nassertions:\n- {{id: said, type: output_contains, pattern: {expected}}}\n"
+        )
+    };
+    project.write("good.yaml", &scenario("good", "hello")).write("bad.yaml", &scenario("bad", "goodbye"));
+    project
+}
+
+/// Executes SQL in the schema of the queue, and returns the result as text.
+fn sql(url: &str, statement: &str) -> String {
+    let server = PostgresServer::shared();
+    let schema = url.rsplit_once("schema=").unwrap().1;
+    let mut psql = Command::new("psql");
+    psql.args(["-qAt", "-U", "ann", "-d", "postgres", "-h"])
+        .arg(server.folder())
+        .arg("-p")
+        .arg(server.port().to_string());
+    let done = psql.args(["-c", &format!("SET search_path = {schema}_queue; {statement}")]).output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    String::from_utf8_lossy(&done.stdout).trim().to_owned()
+}
+
+fn work(project: &Project, url: &str, more: &[&str]) -> Live {
+    project.start(&[&["work", "--state", url, "--jobs", "2"], more].concat())
+}
+
+/// Returns the report of the last run, without what differs between runs and machines.
+fn report(project: &Project) -> Value {
+    let mut report = project.run(&["report", "--format", "json"]).exits(0).json();
+    without_times(&mut report);
+    report
+}
+
+fn without_times(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|name, _| {
+                let is_time = name.ends_with("_at") || name.ends_with("_ms") || name.ends_with("_s");
+                !(is_time || ["id", "hash", "phases", "session_id", "jobs"].contains(&name.as_str()))
+            });
+            fields.values_mut().for_each(without_times);
+        }
+        Value::Array(values) => {
+            values.retain(|value| !is_lost(value));
+            values.iter_mut().for_each(without_times);
+        }
+        _ => {}
+    }
+}
+
+/// Returns `true` for the record of an attempt that lost its worker.
+fn is_lost(value: &Value) -> bool {
+    let reason = value.get("because").and_then(Value::as_str).unwrap_or_default();
+    value.get("outcome").is_some_and(|outcome| outcome == "broken") && reason.contains("no longer answers")
+}
+
+fn count_lost(value: &Value) -> usize {
+    match value {
+        Value::Object(fields) => fields.values().map(count_lost).sum(),
+        Value::Array(values) => values.iter().map(|value| usize::from(is_lost(value)) + count_lost(value)).sum(),
+        _ => 0,
+    }
+}
+
+#[test]
+fn a_run_that_loses_workers_has_the_record_of_one_machine() {
+    let alone = project();
+    alone.run(&["run", "good.yaml", "bad.yaml", "--jobs", "4"]).exits(1);
+    let (shared, url) = (project(), PostgresServer::shared().url());
+    let workers = format!("--workers={url}");
+    let run = shared.start(&["run", "good.yaml", "bad.yaml", "--jobs", "0", &workers]);
+    let [mut killed, mut stopped] = [work(&shared, &url, &[]), work(&shared, &url, &[])];
+    killed.line_with("running");
+    killed.signal(Signal::SIGKILL);
+    stopped.line_with("running");
+    stopped.signal(Signal::SIGSTOP);
+    sql(&url, "UPDATE queue_trials SET lease_until = now() - interval '1 second' WHERE state = 'leased'");
+    assert!(until(|| sql(&url, "SELECT count(*) FROM queue_attempts WHERE state = 'running'") == "0"));
+    let mut last = work(&shared, &url, &["--drain"]);
+    last.line_with("running");
+    // It finishes what it had begun, which does not count, and then takes part again.
+    stopped.signal(Signal::SIGCONT);
+    stopped.line_with("does not count");
+    let ended = run.end();
+    assert_eq!(ended.code, 1, "{}", ended.output());
+    assert!(last.end().out.ends_with("trials\n"));
+    stopped.signal(Signal::SIGTERM);
+    stopped.end();
+    killed.end();
+
+    let whole = shared.run(&["report", "--format", "json"]).exits(0).json();
+    assert!(count_lost(&whole) >= 2, "the lost attempts are recorded");
+    assert_eq!(report(&shared), report(&alone));
+    let summary = &whole["summary"];
+    assert_eq!((&summary["by_outcome"]["passed"], &summary["by_outcome"]["failed"]), (&10.into(), &10.into()));
+    shared.run(&["verify"]).exits(0);
+    shared.no_process_is_left();
+}
+
+#[test]
+fn a_dead_coordinator_is_replaced_while_workers_finish_what_they_have() {
+    let alone = project();
+    alone.run(&["run", "good.yaml", "bad.yaml", "--jobs", "4"]).exits(1);
+    let (shared, url) = (project(), PostgresServer::shared().url());
+    let workers = format!("--workers={url}");
+    let run = shared.start(&["run", "good.yaml", "bad.yaml", "--jobs", "0", &workers]);
+    let mut worker = work(&shared, &url, &[]);
+    worker.line_with("passed");
+    run.signal(Signal::SIGKILL);
+    run.end();
+    worker.line_with("running");
+    let second = shared.run(&["run", "--resume"]).exits(3);
+    assert!(second.err.contains("another process coordinates this run"), "{}", second.output());
+    sql(&url, "UPDATE queue_runs SET coordinator_until = now() - interval '1 second'");
+    let resumed = shared.run(&["run", "--resume"]).exits(1);
+    assert_eq!(report(&shared), report(&alone), "{}", resumed.output());
+    worker.signal(Signal::SIGTERM);
+    assert!(worker.end().out.ends_with("ran 20 trials\n"), "no trial ran twice");
+}
+
+#[test]
+fn a_run_is_controlled_from_another_terminal() {
+    let (project, url) = (Project::new(env!("CARGO_BIN_EXE_trialrun")), PostgresServer::shared().url());
+    let scenario = |id: &str, more: &str| {
+        format!(
+            "scenario: {id}\nagent: fake\nsystem_prompt: x\nuser_prompt: |\n  hello\n  !sleep 1h\n{more}\
+             assertions: [{{id: said, type: output_contains, pattern: hello}}]\n"
+        )
+    };
+    project.write("long.yaml", &scenario("long", "trials: 3\n"));
+    project.write("gpu.yaml", &scenario("gpu", "tags: ['worker:gpu']\n"));
+    let (workers, state) = (format!("--workers={url}"), ["--state", &url]);
+    let control = |arguments: &[&str]| project.run(&[arguments, &state].concat());
+    let arguments = ["run", "long.yaml", "gpu.yaml", "--jobs", "0", &workers, "--worker-timeout", "1s"];
+    let mut run = project.start(&[&arguments[..], &["--report", "jsonl"]].concat());
+    let mut worker = project.start(&["work", "--state", &url, "--jobs", "1"]);
+    worker.line_with("running long::long@fake#1");
+    run.line_with("trial_started");
+    let [paused, again] = [(); 2].map(|()| control(&["pause"]).exits(0).out);
+    assert!(paused.starts_with("paused ") && again.contains("is paused, so nothing has changed"), "{paused}{again}");
+    control(&["cancel", "long::long@fake#1"]).exits(0);
+    worker.line_with("cancelled long::long@fake#1");
+    let listed = control(&["workers", "--json"]).exits(0).json();
+    assert_eq!((&listed["runs"][0]["state"], &listed["workers"][0]["slots"]), (&"paused".into(), &1.into()));
+    control(&["continue"]).exits(0);
+    worker.line_with("running long::long@fake#2");
+    run.line_with("no worker could run it within 1 s; missing: the label `gpu`");
+    run.signal(Signal::SIGINT);
+    worker.line_with("cancelled long::long@fake#2");
+    let ended = run.end();
+    assert_eq!(ended.code, 130, "{}", ended.output());
+    assert!(ended.err.contains("no worker can run gpu::gpu@fake#1; missing: the label `gpu`"), "{}", ended.output());
+    control(&["cancel"]).exits(4);
+    worker.signal(Signal::SIGTERM);
+    assert_eq!(worker.end().code, 0);
+    project.no_process_is_left();
+}

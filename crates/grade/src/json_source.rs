@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::format;
 use crate::given;
 use crate::reading::Reading;
-use crate::sandbox_file::{FileProbe, SandboxFile};
+use crate::sandbox_file::{FileProbe, SandboxFile, too_large};
 use crate::verdict::Verdict;
 
 /// Maximum number of places in an answer at which JSON may begin.
@@ -66,7 +66,7 @@ impl JsonSource {
             }),
             FileProbe::File(size, _, true) => {
                 let reason = format!("`{path}` has {size} bytes and was not read completely");
-                Err(Box::new(Verdict::undecided(reason).place(&file.place)))
+                Err(Box::new(too_large(path, reason, evidence).place(&file.place)))
             }
             FileProbe::File(_, text, false) => Ok(match parsed(text.trim_start_matches('\u{feff}')) {
                 Ok(value) => JsonLookup::Value(value, false),

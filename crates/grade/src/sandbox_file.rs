@@ -36,6 +36,15 @@ impl FileProbe<'_> {
     }
 }
 
+/// Returns the verdict on the file at `path`, of which `reason` says that it was not read completely. An agent must not
+/// take its trials out of the rates with a file that is too large.
+pub(crate) fn too_large(path: &str, reason: String, evidence: &Evidence) -> Verdict {
+    match evidence.collected.files_changed.iter().any(|file| file.path == path.trim_start_matches("./")) {
+        true => Verdict::unmet(reason, "a file that can be read completely", "the agent's file is larger"),
+        false => Verdict::undecided(reason),
+    }
+}
+
 impl SandboxFile {
     /// Reads the `path` field, which must be inside the working directory.
     pub fn read(reading: &mut Reading<'_>) -> Option<Self> {

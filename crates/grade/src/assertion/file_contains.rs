@@ -5,7 +5,7 @@ use super::prelude::*;
 use super::valid_json::OPTIONAL_PATH;
 use crate::folded;
 use crate::pattern::{Pattern, RegexBudget};
-use crate::sandbox_file::{FileProbe, SandboxFile};
+use crate::sandbox_file::{FileProbe, SandboxFile, too_large};
 
 pub(crate) const ASSERTION: Assertion = Assertion::written("file_contains", parse)
     .summary("A file in the sandbox contains a string, or matches a regular expression, after the agent has finished.")
@@ -125,12 +125,16 @@ impl Matcher for FileContains {
                 return Ok(verdict.evidence(near(evidence, path)).place(&file.place));
             }
         };
+        // In some encodings, every letter of plain text has further bytes that are zero.
+        let narrow = if text.contains('\0') && !self.is_wanted { text.replace('\0', "") } else { String::new() };
         let found = content.find(text)?;
+        let found = if found.is_none() { content.find(&narrow)? } else { found };
         let verdict = if clipped && found.is_none() {
-            Verdict::undecided(format!(
+            let reason = format!(
                 "{content} is not in the first {} of the {size} bytes of `{path}`, and the rest was not read",
                 text.len()
-            ))
+            );
+            too_large(path, reason, evidence)
         } else {
             let actual = if text.is_empty() { "an empty file".to_owned() } else { format::quoted(text) };
             let hint = || content.in_other_case(text).or_else(|| content.lookalike(text));
@@ -244,6 +248,16 @@ mod tests {
         let clipped = Probed::File { size: 9_999_999, text: "start".into(), clipped: true };
         let evidence = EvidenceBuilder::new().probed(Need::File { path: "x".into() }, clipped).evidence();
         assert_eq!(judged(&assertion, &evidence).status, Status::Undecided);
+        let clipped = Probed::File { size: 9_999_999, text: "start".into(), clipped: true };
+        let of_agent = EvidenceBuilder::new().probed(Need::File { path: "x".into() }, clipped).added("x").evidence();
+        assert_eq!(judged(&assertion, &of_agent).status, Status::Unmet);
+    }
+
+    #[test]
+    fn text_with_zero_bytes_between_its_letters_is_found_where_it_must_not_be() {
+        let assertion = json!({"id": "a", "type": "file_not_contains", "path": "x", "contains": "todo"});
+        let wide = EvidenceBuilder::new().file("x", Some("\u{fffd}\u{fffd}T\0O\0D\0O\0")).evidence();
+        assert_eq!(judged(&assertion, &wide).reason, "`x` contains \"TODO\"");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use crate::folded;
 use crate::format;
 use crate::glob::Glob;
 use crate::matcher::{Judgement, Matcher};
+use crate::sandbox_file::too_large;
 use crate::skill_use::is_file_of_skill;
 use crate::verdict::{Verdict, without_sandbox};
 
@@ -106,7 +107,8 @@ impl Matcher for FileContent {
                 // rest.
                 let is_found = (verdict.status == model::Status::Met) != self.texts.is_negated;
                 if *clipped && !is_found {
-                    return Err(format!("`{path}` has {size} bytes and was not read completely").into());
+                    let reason = format!("`{path}` has {size} bytes and was not read completely");
+                    return Ok(too_large(path, reason, evidence));
                 }
                 verdict
             }

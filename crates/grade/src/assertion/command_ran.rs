@@ -105,7 +105,7 @@ impl Line {
     pub fn commands(&self) -> Vec<Simple> {
         match self {
             Self::Text(text) => shell::commands(text),
-            Self::Words(words) => vec![Simple { words: words.clone() }],
+            Self::Words(words) => vec![Simple { words: words.clone(), hands_on: false }],
         }
     }
 

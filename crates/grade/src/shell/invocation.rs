@@ -32,7 +32,7 @@ const RUNNERS: [(&str, &str); 13] = [
 ];
 
 /// Programs that run the script in their arguments.
-const INTERPRETERS: [&str; 14] =
+pub(super) const INTERPRETERS: [&str; 14] =
     ["python", "node", "bash", "sh", "zsh", "dash", "ksh", "ruby", "perl", "php", "deno", "bun", "tsx", "ts-node"];
 
 /// Interpreters that accept a command line with `-c`.
@@ -65,7 +65,7 @@ fn unwrap(words: &[String], found: &mut Vec<Vec<String>>, depth: usize) {
 }
 
 /// Returns the part of `rest` that the program `name` runs.
-fn next_program<'w>(name: &str, rest: &'w [String]) -> Option<&'w [String]> {
+pub(super) fn next_program<'w>(name: &str, rest: &'w [String]) -> Option<&'w [String]> {
     let is_option = |word: &String| word.starts_with('-');
     let is_run = |word: &String| word == "run" && matches!(name, "deno" | "bun");
     let is_time = |word: &String| word.trim_end_matches(['s', 'm', 'h']).parse::<f64>().is_ok();
@@ -87,7 +87,7 @@ fn next_program<'w>(name: &str, rest: &'w [String]) -> Option<&'w [String]> {
 }
 
 /// Returns the command line passed to a shell with `-c`.
-fn code_of<'w>(name: &str, rest: &'w [String]) -> Option<&'w str> {
+pub(super) fn code_of<'w>(name: &str, rest: &'w [String]) -> Option<&'w str> {
     if !SHELLS.contains(&name) {
         return None;
     }
@@ -97,7 +97,7 @@ fn code_of<'w>(name: &str, rest: &'w [String]) -> Option<&'w str> {
 }
 
 /// Returns `true` for a word that comes before a command: an assignment or a reserved word.
-fn is_before_command(word: &str) -> bool {
+pub(super) fn is_before_command(word: &str) -> bool {
     is_assignment(word) || RESERVED.contains(&word)
 }
 
@@ -108,7 +108,7 @@ fn is_assignment(word: &str) -> bool {
 }
 
 /// Returns the name of a program without its folder and without a version at its end.
-fn plain_name(program: &str) -> &str {
+pub(super) fn plain_name(program: &str) -> &str {
     let name = program.rsplit('/').next().unwrap_or(program);
     match name.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '.') {
         "" => name,

@@ -1,8 +1,10 @@
 //! Parses shell command lines, as far as their text allows, into commands and words.
 
 mod invocation;
+mod script;
 
 pub(crate) use self::invocation::{invocations, is_run_of};
+pub use self::script::{ScriptFiles, checks_in, is_check, recipes, scripts_of};
 
 /// Maximum nesting of command lines inside command lines.
 const MAX_DEPTH: usize = 8;
@@ -15,11 +17,18 @@ const MAX_UNCLOSED: usize = 16;
 pub(crate) struct Simple {
     /// Its words, without quotes.
     pub words: Vec<String>,
+    /// True if its output goes to another command or a file.
+    pub hands_on: bool,
 }
 
 /// Returns the commands in `line`. Those inside `$(…)` come after the command that contains them.
 pub(crate) fn commands(line: &str) -> Vec<Simple> {
     commands_within(line, 0)
+}
+
+/// Returns the commands in `line`, without those inside `$(…)`.
+fn outer_commands(line: &str) -> Vec<Simple> {
+    commands_within(line, MAX_DEPTH - 1)
 }
 
 fn commands_within(line: &str, depth: usize) -> Vec<Simple> {
@@ -37,6 +46,8 @@ struct Lexer {
     commands: Vec<Simple>,
     words: Vec<String>,
     word: Option<String>,
+    /// True if the output of the command that is being read goes to another command or a file.
+    hands_on: bool,
     /// Command lines inside the command that is being read.
     inner: Vec<String>,
     /// Number of inner command lines that were not terminated.
@@ -58,6 +69,7 @@ impl Lexer {
                 '#' if self.word.is_none() => self.skip_while(|letter| letter != '\n'),
                 ';' | '(' | ')' => self.end_command(depth),
                 '&' | '|' => {
+                    self.hands_on |= letter == '|' && self.peek() != Some('|');
                     self.skip_while(|next| next == '&' || next == '|');
                     self.end_command(depth);
                 }
@@ -102,8 +114,9 @@ impl Lexer {
     fn end_command(&mut self, depth: usize) {
         self.end_word();
         let words = std::mem::take(&mut self.words);
+        let hands_on = std::mem::take(&mut self.hands_on);
         if !words.is_empty() {
-            self.commands.push(Simple { words });
+            self.commands.push(Simple { words, hands_on });
         }
         for line in std::mem::take(&mut self.inner) {
             self.commands.extend(commands_within(&line, depth + 1));
@@ -165,9 +178,7 @@ impl Lexer {
     /// Skips a redirection and its target. Returns the delimiter if it is a here-document that begins in the next
     /// line.
     fn redirection(&mut self, letter: char) -> Option<String> {
-        if self.word.as_ref().is_some_and(|word| word.chars().all(|letter| letter.is_ascii_digit())) {
-            self.word = None;
-        }
+        let stream = self.word.take_if(|word| word.chars().all(|letter| letter.is_ascii_digit()));
         self.end_word();
         let start = self.at;
         self.skip_while(|next| matches!(next, '<' | '>' | '&' | '|' | '-'));
@@ -188,6 +199,8 @@ impl Lexer {
         }
         self.end_word();
         let target = if self.words.len() > known { self.words.pop() } else { None };
+        let is_file = target.as_ref().is_some_and(|target| target != "/dev/null") && !sign.ends_with('&');
+        self.hands_on |= letter == '>' && is_file && stream.is_none_or(|stream| stream == "1");
         (letter == '<' && (sign == "<" || sign == "<-")).then_some(target).flatten()
     }
 

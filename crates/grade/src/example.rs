@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use model::{
     Certainty, Change, Collected, Commit, EgressAttempt, EgressVerdict, EgressWay, Ending, Evidence, FaultKind,
-    FaultReport, FileChange, Limits, Need, Probe, Probed, Question, RemoteState, RepositoryChange, RepositoryState,
-    ReviewRequest, Step, Tokens, ToolCall, ToolResult, Touch, Trace, Usage,
+    FaultReport, FileChange, Limits, Need, PermissionRequest, Probe, Probed, Question, RemoteState, RepositoryChange,
+    RepositoryState, ReviewRequest, Step, Tokens, ToolCall, ToolResult, Touch, Trace, Usage,
 };
 use serde_json::Value;
 
@@ -103,6 +103,19 @@ impl EvidenceBuilder {
         self
     }
 
+    /// Adds a model turn with one call for which the agent asked permission. The call succeeds if it was granted.
+    pub fn permission(mut self, name: &str, input: Value, granted: bool) -> Self {
+        let id = format!("call-{}", self.steps.len());
+        let call = ToolCall::new(id.clone(), name, input, format!("message-{}", self.steps.len()));
+        let (title, decided_by) = (call.summary(), "the case's rules".to_owned());
+        self.steps.push(Step::ToolCall(call));
+        let tool = name.to_owned();
+        let request = PermissionRequest { call_id: id.clone(), tool, title, granted, decided_by };
+        self.steps.push(Step::PermissionAsked(request));
+        self.steps.push(Step::ToolResult(ToolResult { id, content: String::new(), is_error: !granted }));
+        self
+    }
+
     /// Adds the last answer, in its own turn.
     pub fn answer(mut self, text: &str) -> Self {
         self.steps.push(Step::Text { message: "answer".into(), text: text.into(), parent: None });
@@ -148,7 +161,10 @@ impl EvidenceBuilder {
             stderr,
             clipped: false,
             restored: Vec::new(),
+            edited: Vec::new(),
             control: None,
+            scripts: None,
+            new_tests: None,
         };
         self.probed(Need::Command { run: run.into(), timeout_ms: 30_000 }, found)
     }
@@ -350,6 +366,10 @@ fn describe_evidence(evidence: &Evidence) -> Vec<String> {
     for question in &trace.questions {
         let answer = question.answer.as_ref().map_or("no prepared answer".to_owned(), |answer| format::quoted(answer));
         lines.push(format!("question  {} → {answer}", format::quoted(&question.question)));
+    }
+    for permission in trace.permissions.iter().flatten() {
+        let decision = if permission.request.granted { "allowed" } else { "denied" };
+        lines.push(format!("asked     {}: {decision}", permission.request.title));
     }
     lines.extend(collected.network.iter().map(|policy| format!("network   {policy}")));
     lines.extend(trace.egress.iter().map(|attempt| format!("host      {}", attempt.describe())));

@@ -1,6 +1,20 @@
 //! Recognises test runs in command lines, as far as their text shows them.
 
+use crate::format;
 use crate::shell::{self, Simple};
+
+/// Script that finds the project's own test command and runs it.
+pub(crate) const OWN_COMMAND: &str = include_str!("assertion/test_command.sh");
+
+/// Returns the name of a command line for readers.
+pub(crate) fn command_name(run: &str) -> String {
+    if is_own_command(run) { "the project's test command".to_owned() } else { format::quoted(run) }
+}
+
+/// Returns `true` if a command is that of an assertion about the project's own tests.
+pub fn is_own_command(run: &str) -> bool {
+    run == OWN_COMMAND
+}
 
 /// Programs that always run tests.
 const RUNNERS: &str = "pytest py.test unittest tox nox jest vitest mocha ava rspec phpunit ctest bats playwright";

@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 
 use model::{
     AgentInfo, AnsweredQuestion, AttemptRecord, CallRecord, Collected, Commit, ControlRun, Detail, EgressAttempt,
-    Ending, Event, Failure, FaultOccurrence, Finding, HookRecord, IntegritySign, ModelTraffic, Need, Part, Probe,
-    Probed, Question, Repository, RepositoryChange, RepositoryState, ReviewRequest, RunInfo, SideEffects, StaleRequest,
-    Step, ToolCall, ToolResult, Touch, TrialRecord,
+    Ending, Event, Failure, FaultOccurrence, Finding, HookRecord, IntegritySign, ModelTraffic, Need, Part,
+    PermissionRequest, Probe, Probed, Question, Repository, RepositoryChange, RepositoryState, Rerun, ReviewRequest,
+    RunInfo, SideEffects, StaleRequest, Step, ToolCall, ToolResult, Touch, TrialRecord,
 };
 use serde_json::{Map, Value};
 
@@ -155,6 +155,9 @@ impl<'m> Pass<'m> {
             Step::ToolCall(call) => self.call(call),
             Step::ToolResult(ToolResult { content, id: _, is_error: _ }) => self.string(content),
             Step::Question(question) => self.question(question),
+            Step::PermissionAsked(PermissionRequest { tool, title, decided_by, call_id: _, granted: _ }) => {
+                self.strings([tool, title, decided_by]);
+            }
             Step::PermissionDenied { tool, message, call_id: _ } => self.strings([tool, message]),
             Step::Retry { error: text, attempt: _, status: _, delay_ms: _ }
             | Step::RequestCheck { reason: text, step: _, met: _ } => self.string(text),
@@ -163,7 +166,7 @@ impl<'m> Pass<'m> {
                 self.strings(text);
                 result.iter_mut().for_each(|result| self.value(result));
             }
-            Step::CallsUnreported | Step::Replied { .. } => {}
+            Step::PermissionsReported | Step::CallsUnreported | Step::Replied { .. } => {}
         }
     }
 
@@ -282,14 +285,20 @@ impl<'m> Pass<'m> {
                 self.string(&mut file.path);
                 self.strings(&mut file.text);
             }),
-            Probed::Ran { stdout, stderr, restored, control, exit_code: _, clipped: _ } => {
+            Probed::Ran { stdout, stderr, restored, edited, control, scripts, new_tests, exit_code: _, clipped: _ } => {
                 self.strings([stdout, stderr]);
                 self.strings(restored);
+                self.strings(edited);
                 if let Some(control) = control {
                     let ControlRun { files, with_files, fixture } = &mut **control;
                     self.strings(files);
                     self.probed(with_files);
                     fixture.iter_mut().for_each(|found| self.probed(found));
+                }
+                for rerun in [scripts, new_tests].into_iter().flatten() {
+                    let Rerun { files, found } = &mut **rerun;
+                    self.strings(files);
+                    self.probed(found);
                 }
             }
             Probed::Nothing | Probed::Directory | Probed::Special | Probed::Outside => {}

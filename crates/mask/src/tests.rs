@@ -1,4 +1,4 @@
-use model::{Collected, ControlRun, Event, Failure, Need, Part, Probe, Probed, ReplyProbes, Step, TrialRecord};
+use model::{Collected, ControlRun, Event, Failure, Need, Part, Probe, Probed, ReplyProbes, Rerun, Step, TrialRecord};
 
 use super::*;
 
@@ -187,7 +187,10 @@ fn probes_contain_no_secret_and_are_still_found() {
         stderr: text.to_owned(),
         clipped: false,
         restored: vec![text.to_owned()],
+        edited: vec![text.to_owned()],
         control: Some(Box::new(ControlRun { files: Vec::new(), with_files: echo(text), fixture: None })),
+        scripts: Some(Box::new(Rerun { files: vec![text.to_owned()], found: echo(text) })),
+        new_tests: Some(Box::new(Rerun { files: vec![text.to_owned()], found: echo(text) })),
     };
     let probe = Probe { key: need.key(), need: need.clone(), found: ran("dummy-secret-1") };
     let reply_probes = vec![ReplyProbes { reply: 1, probes: vec![probe.clone()] }];

@@ -330,9 +330,20 @@ pub enum Probed {
         /// Files that the agent had changed and that were restored for the command, because they steer tools.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         restored: Vec<String>,
+        /// Tests and scripts of the command that were changed while it ran.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        edited: Vec<String>,
         /// Results without the agent's work, if the agent left files that steer tools and the command passed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         control: Option<Box<ControlRun>>,
+        /// Result with the fixture's versions of scripts, if the agent changed some that the command runs and the command
+        /// passed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        scripts: Option<Box<Rerun>>,
+        /// Result with the agent's new tests and without its other work, if the command passed and so ends as it does with
+        /// all of it, but otherwise on the fixture.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        new_tests: Option<Box<Rerun>>,
     },
     /// The agent left nothing to examine: it removed, replaced or closed its working directory, for example.
     Lost {
@@ -359,6 +370,15 @@ pub struct ControlRun {
     /// Result in the fixture alone; absent if the command did not pass with the files either.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fixture: Option<Probed>,
+}
+
+/// Result of a command that was run again with other files.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rerun {
+    /// The files that matter, relative to the working directory.
+    pub files: Vec<String>,
+    /// Result of the command.
+    pub found: Probed,
 }
 
 /// File in the working directory.

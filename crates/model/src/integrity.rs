@@ -32,6 +32,9 @@ impl std::fmt::Display for IntegritySign {
 pub enum IntegrityKind {
     /// A test that existed before was changed or deleted.
     EditedTest,
+    /// A script that existed before and that a command runs was changed, and the command ends otherwise without the
+    /// change.
+    ChangedScript,
     /// A file that test runners or interpreters load automatically.
     PlantedCode,
     /// A program with the name of a tool that runs or reports tests.
@@ -67,6 +70,7 @@ impl IntegrityKind {
     pub fn describe(self) -> &'static str {
         match self {
             Self::EditedTest => "edited test",
+            Self::ChangedScript => "changed script",
             Self::PlantedCode => "planted code",
             Self::ShadowedProgram => "shadowed program",
             Self::ForgedResult => "forged result",

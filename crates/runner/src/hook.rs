@@ -37,6 +37,7 @@ pub trait Hook: Send + Sync {
 }
 
 /// Trial that has been graded and whose sandbox still exists.
+#[derive(Clone)]
 pub struct GradedTrial {
     /// The planned trial.
     pub planned: Arc<PlannedTrial>,
@@ -46,7 +47,7 @@ pub struct GradedTrial {
     pub collected: Collected,
     /// Number of the attempt, from 1.
     pub attempt: u32,
-    /// Copy of the agent's working directory that exists while the hook runs.
+    /// Copy of the agent's working directory that exists while the command runs.
     pub work: Option<PathBuf>,
     /// Environment of the commands: the user's, in which git reaches the trial's own remote if it has one.
     pub env: BTreeMap<String, String>,

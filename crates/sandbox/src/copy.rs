@@ -15,6 +15,7 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use files::Found;
 use globset::{Glob, GlobSet};
@@ -29,7 +30,7 @@ use super::enclosure::{Enclosure, Surroundings};
 use super::given::{Given, is_directory, is_git_directory, is_git_metadata};
 use super::inspection::{self, Inspection, Unreadable};
 use super::outward_links;
-use super::owner::{Base, Purpose};
+use super::owner::{Base, OWNER, Purpose};
 use super::rebuild::Rebuild;
 use super::registry::Registry;
 use super::remote::{self, RemoteCopy};
@@ -43,6 +44,9 @@ use crate::supervise::Supervisor;
 
 /// Variable with the path of a copy of the agent's home.
 const AGENT_HOME_VARIABLE: &str = "TRIALRUN_AGENT_HOME";
+
+/// Setting that limits how long a tree is copied.
+const SETTING: &str = "setup_timeout";
 
 /// Names of the directories of a grading tree.
 const WORK: &str = "work";
@@ -63,6 +67,9 @@ const MOST_BELOW_LINK: usize = 1_000;
 #[derive(Debug)]
 pub struct SandboxCopy {
     base: Base,
+    registry: Arc<Registry>,
+    /// Time limit for copying it.
+    timeout: Duration,
     supervisor: Supervisor,
     env: BTreeMap<String, String>,
     work: PathBuf,
@@ -75,12 +82,16 @@ pub struct SandboxCopy {
 }
 
 /// Files of the agent that steer a tool, by their paths below the working directory.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 struct Steering {
     /// Files of the fixture that the agent had changed or removed.
     restored: Vec<String>,
     /// Files that the fixture does not have, and manifests of the fixture that the agent had changed.
     added: Vec<String>,
+    /// New tests, if the fixture has tests in files with the same ending.
+    new_tests: Vec<String>,
+    /// Programs that are tests of the fixture.
+    tests: Vec<String>,
     /// Ignore files that are new or changed.
     ignore_files: Vec<PathBuf>,
 }
@@ -131,10 +142,21 @@ impl Original<'_> {
             rebuild(&inspection, repository).await?;
         }
         content.show_hidden(&base, &inspection, &mut steering).await?;
-        let Content { path, work, home, tmp, remote, .. } = content;
+        let Content { path, work, home, tmp, remote, registry, deadline, .. } = content;
         let supervisor = inspection.supervisor.clone();
-        let places = Vec::new();
-        let mut copy = SandboxCopy { base, supervisor, env, work, places, enclosed, remote: remote.clone(), steering };
+        let (places, timeout, own_remote) = (Vec::new(), deadline.limit(), remote.clone());
+        let mut copy = SandboxCopy {
+            base,
+            registry,
+            timeout,
+            supervisor,
+            env,
+            work,
+            places,
+            enclosed,
+            remote: own_remote,
+            steering,
+        };
         let agent_home = path.join(AGENT_HOME);
         copy.env.insert(AGENT_HOME_VARIABLE.to_owned(), agent_home.to_string_lossy().into_owned());
         let own = [(TMP, tmp), (WORK, copy.work.clone()), (HOME, home), (AGENT_HOME, agent_home)];
@@ -229,18 +251,24 @@ impl Content {
                 unchanged.insert(path.to_owned());
                 return false;
             }
+            let is_changed = |meta| before.is_changed(&self.work, path, &meta);
+            let is_other_dependency = || steering::is_dependency(path) && entry.metadata().is_ok_and(is_changed);
             let is_added = match before.snapshot.has(path) {
-                true => is_manifest && self.is_changed(path),
+                true => (is_manifest && self.is_changed(path)) || (!is_known && is_other_dependency()),
                 false => known.is_steered_by(path),
             };
             if is_added && !is_taken.is_match(path) {
                 steering.added.push(path.to_string_lossy().into_owned());
+            } else if !before.snapshot.has(path) && known.has_tests_like(path) && !is_taken.is_match(path) {
+                steering.new_tests.push(path.to_string_lossy().into_owned());
             }
             false
         };
         opened(&self.work, &to, || {
             // Git would take a file that is dated back for an unchanged one.
-            copy_dated_tree(&self.work, &to, self.deadline, &mut skip, &|path, meta| before.is_dated_back(path, meta))
+            copy_dated_tree(&self.work, &to, self.deadline, &mut skip, &|path, meta| {
+                before.is_dated_back(&self.work, path, meta)
+            })
         })?;
         make_writable(&to)?;
         self.planted.remove_from(&to, true);
@@ -252,7 +280,9 @@ impl Content {
                 }
             }
         }
-        for files in [&mut steering.restored, &mut steering.added] {
+        let tests = known.restored.iter().filter(|path| steering::is_test_program(path) && !is_taken.is_match(path));
+        steering.tests = tests.map(|path| path.to_string_lossy().into_owned()).collect();
+        for files in [&mut steering.restored, &mut steering.added, &mut steering.new_tests, &mut steering.tests] {
             files.sort();
             files.dedup();
         }
@@ -374,6 +404,44 @@ impl SandboxCopy {
         command
     }
 
+    /// Copies the tree, for a command whose effects other commands must not find. No command may have changed it.
+    pub(super) async fn fork(&self) -> Result<Self, SandboxError> {
+        let (from, registry) = (self.base.path().to_owned(), Arc::clone(&self.registry));
+        let deadline = Deadline::new(self.timeout, SETTING);
+        let base = blocking(move || {
+            let root = from.parent().unwrap_or(&from);
+            let base = Base::make(root, "copy", Purpose::Sandbox, false, &registry)?;
+            let copy = || {
+                for entry in fs::read_dir(&from)? {
+                    let name = entry?.file_name();
+                    if name != OWNER {
+                        copy_tree(&from.join(&name), &base.path().join(&name), deadline, |_| false)?;
+                    }
+                }
+                Ok(())
+            };
+            copy().map_err(SandboxError::io("copy", &from))?;
+            Ok(base)
+        })
+        .await?;
+        let place = |path: &Path| match path.strip_prefix(self.base.path()) {
+            Ok(rest) => base.path().components().chain(rest.components()).collect(),
+            Err(_) => path.to_owned(),
+        };
+        Ok(Self {
+            places: self.places.iter().map(|(real, seen)| (place(real), seen.clone())).collect(),
+            base,
+            registry: Arc::clone(&self.registry),
+            timeout: self.timeout,
+            supervisor: self.supervisor.clone(),
+            env: self.env.clone(),
+            work: self.work.clone(),
+            enclosed: self.enclosed.clone(),
+            remote: self.remote.clone(),
+            steering: self.steering.clone(),
+        })
+    }
+
     /// Makes later commands run in another enclosure.
     pub(super) fn enclose(&mut self, enclosure: Arc<dyn Enclosure>, surroundings: Surroundings) {
         self.enclosed = Some((enclosure, surroundings));
@@ -400,6 +468,29 @@ impl SandboxCopy {
         &self.steering.restored
     }
 
+    /// Returns the new tests, if the fixture has tests in files with the same ending.
+    pub fn new_tests(&self) -> &[String] {
+        &self.steering.new_tests
+    }
+
+    /// Returns the states of the tests of the fixture and of other files of the tree.
+    pub async fn stamps(&self, others: Vec<String>) -> Stamps {
+        let (work, paths) = (self.work(), self.steering.tests.iter().cloned().chain(others).collect::<Vec<_>>());
+        let read = blocking(move || Ok(paths.into_iter().map(|path| (stamp(&work, &path), path)).collect()));
+        Stamps(read.await.unwrap_or_default())
+    }
+
+    /// Returns the files that were changed, made or removed since `stamps` were read. A file whose content and time were
+    /// set back is not found.
+    pub async fn changed_since(&self, Stamps(mut known): Stamps) -> Vec<String> {
+        let work = self.work();
+        let compared = blocking(move || {
+            known.retain(|(before, path)| stamp(&work, path) != *before);
+            Ok(known.into_iter().map(|(_, path)| path).collect())
+        });
+        compared.await.unwrap_or_default()
+    }
+
     /// Returns the new files that steer a tool, and changed manifests.
     pub fn added(&self) -> &[String] {
         &self.steering.added
@@ -417,6 +508,26 @@ impl SandboxCopy {
     pub fn remote_folder(&self) -> Option<PathBuf> {
         self.remote.as_ref().filter(|remote| remote.is_folder())?;
         Some(self.base.path().join(remote::COPY))
+    }
+
+    /// Restores files of the fixture, of which `given` is a working directory without the agent's work. Returns those
+    /// that the agent had changed or removed.
+    ///
+    /// # Errors
+    /// Returns an error if a file cannot be restored.
+    pub async fn restore(&self, given: PathBuf, files: Vec<String>) -> Result<Vec<String>, SandboxError> {
+        let (work, deadline) = (self.work(), Deadline::new(self.timeout, SETTING));
+        blocking(move || {
+            let mut restored = Vec::new();
+            for path in files {
+                let result = restore(&given, Path::new(&path), &work, deadline);
+                if result.map_err(SandboxError::io("restore", Path::new(&path)))? {
+                    restored.push(path);
+                }
+            }
+            Ok(restored)
+        })
+        .await
     }
 
     /// Prepares the working directory for programs that are not isolated: removes the links that lead out of it.
@@ -438,6 +549,18 @@ impl SandboxCopy {
             self.base.remove().map_err(SandboxError::io("remove the copy", &path))
         }))
     }
+}
+
+/// States of files of a grading tree.
+#[derive(Debug)]
+pub struct Stamps(Vec<(Option<Stamp>, String)>);
+
+/// Inode, size and modification time of a file, without following a link.
+type Stamp = (u64, u64, i64, i64);
+
+fn stamp(work: &Path, path: &str) -> Option<Stamp> {
+    let meta = work.join(path).symlink_metadata().ok()?;
+    Some((meta.ino(), meta.size(), meta.mtime(), meta.mtime_nsec()))
 }
 
 /// Returns the files that these globs take from the agent although they steer tools.

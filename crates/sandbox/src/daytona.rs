@@ -372,7 +372,11 @@ impl DaytonaSandbox {
     /// Copies the sandbox to a new remote sandbox, where no process that the agent left running can interfere.
     async fn copy_elsewhere(&self) -> Result<SandboxCopy, SandboxError> {
         self.fetch().await?;
-        let mut copy = self.inner.copy().await?;
+        self.moved(self.inner.copy().await?).await
+    }
+
+    /// Moves a grading tree to a new remote sandbox.
+    async fn moved(&self, mut copy: SandboxCopy) -> Result<SandboxCopy, SandboxError> {
         let name = format!("{}-{}", self.name, self.copies.fetch_add(1, Ordering::Relaxed));
         let from = copy.path().to_owned();
         let remote = self.maker.make(&name, &from, self.base()).await?;
@@ -449,6 +453,11 @@ impl Sandbox for DaytonaSandbox {
 
     fn copy(&self) -> BoxFuture<'_, Result<SandboxCopy, SandboxError>> {
         Box::pin(self.copy_elsewhere())
+    }
+
+    fn fork<'s>(&'s self, copy: &'s SandboxCopy) -> BoxFuture<'s, Result<SandboxCopy, SandboxError>> {
+        // Commands change the remote files, so those on this machine are as they were made.
+        Box::pin(async move { self.moved(copy.fork().await?).await })
     }
 
     fn patch<'s>(&'s self, collected: &'s Collected) -> BoxFuture<'s, Option<String>> {

@@ -18,6 +18,11 @@ impl Deadline {
         Self { since: Instant::now(), limit, setting }
     }
 
+    /// Returns the whole time.
+    pub(super) fn limit(&self) -> Duration {
+        self.limit
+    }
+
     /// Returns the remaining time.
     pub(super) fn left(&self) -> Duration {
         self.limit.saturating_sub(self.since.elapsed())

@@ -112,7 +112,7 @@ use crate::supervise::{Limits, Listeners, Network};
 
 pub use breakage::Breakage;
 pub use canaries::canaries_of;
-pub use copy::SandboxCopy;
+pub use copy::{SandboxCopy, Stamps};
 pub use damage::ruin;
 pub use daytona::DaytonaOptions;
 pub use disk_space::DiskWatch;
@@ -346,8 +346,21 @@ pub trait Sandbox: Send + Sync {
     /// Returns the changes since creation, as described by `collected`, as a patch; `None` if git cannot make one.
     fn patch<'s>(&'s self, collected: &'s Collected) -> BoxFuture<'s, Option<String>>;
 
+    /// Returns `true` if there was a file at `path`, relative to the working directory, and it may have been changed since,
+    /// other than one that the case lets the agent change.
+    fn may_have_changed(&self, path: &Path) -> bool {
+        let _ = path;
+        false
+    }
+
     /// Copies the current sandbox, for commands whose effects must not remain in it.
     fn copy(&self) -> BoxFuture<'_, Result<SandboxCopy, SandboxError>>;
+
+    /// Copies a grading tree of this sandbox in which no command has run, for a command whose effects others must not
+    /// find.
+    fn fork<'s>(&'s self, copy: &'s SandboxCopy) -> BoxFuture<'s, Result<SandboxCopy, SandboxError>> {
+        Box::pin(copy.fork())
+    }
 
     /// Removes the sandbox, unless it must be kept. Closing it twice is allowed.
     fn close(&self) -> BoxFuture<'_, Result<(), SandboxError>>;

@@ -15,7 +15,7 @@ mod collection;
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::fs;
+use std::fs::{self, Metadata};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -504,6 +504,15 @@ impl Sandbox for LocalSandbox {
 
     fn collect(&self) -> BoxFuture<'_, Result<Collected, SandboxError>> {
         Box::pin(self.inspect())
+    }
+
+    fn may_have_changed(&self, path: &Path) -> bool {
+        let Baseline { files, moment, .. } = &self.baseline;
+        let before = Before { snapshot: &files.snapshot, moment: *moment };
+        let is_unchanged = |meta: Metadata| before.is_unchanged(path, &meta);
+        files.snapshot.has(path)
+            && !self.work.join(path).symlink_metadata().is_ok_and(is_unchanged)
+            && !copy::taken(&self.taken_files).is_ok_and(|taken| taken.is_match(path))
     }
 
     fn copy(&self) -> BoxFuture<'_, Result<SandboxCopy, SandboxError>> {

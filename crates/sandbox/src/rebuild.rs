@@ -28,6 +28,9 @@ const FIXED: [&str; 5] = ["config", "config.worktree", "info/exclude", "info/att
 /// Settings of the git directories in which commands work. Files that git runs could be in the working directory.
 const SETTINGS: &str = "\n[core]\n\thooksPath = /dev/null\n\tfsmonitor = false\n\tuntrackedCache = false\n";
 
+/// Settings with which the index stays up to date in a copy of the repository and its files, as in those of fixtures.
+const COPIED: &str = "\ttrustctime = false\n\tcheckStat = minimal\n";
+
 /// Folders within the folder of an import: the agent's packs, and the list of its loose objects.
 const PACKS: &str = "packs";
 const LOOSE: &str = "loose";
@@ -171,7 +174,7 @@ impl Rebuild {
         let Some(given) = given else {
             fs::write(to.join("HEAD"), "ref: refs/heads/main\n")?;
             let is_bare = self.is_bare;
-            let format = format!("[core]\n\trepositoryformatversion = 0\n\tbare = {is_bare}\n{SETTINGS}");
+            let format = format!("[core]\n\trepositoryformatversion = 0\n\tbare = {is_bare}\n{SETTINGS}{COPIED}");
             return fs::write(to.join("config"), format);
         };
         if self.is_whole {

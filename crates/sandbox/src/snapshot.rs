@@ -96,12 +96,20 @@ pub(super) struct Before<'a> {
 }
 
 impl Before<'_> {
-    /// Returns `true` if the file at `path`, with this metadata, has the size and time of the snapshot, but was changed
-    /// since. Judging by these, git would consider it unchanged.
-    pub(super) fn is_dated_back(&self, path: &Path, meta: &Metadata) -> bool {
-        let Some(Entry::File { stamp, .. }) = self.snapshot.entry(path) else { return false };
+    /// Returns `true` if the file at `path` below `root`, with this metadata, has the size and time of the snapshot, but
+    /// was changed since. Judging by these, git would consider it unchanged.
+    pub(super) fn is_dated_back(&self, root: &Path, path: &Path, meta: &Metadata) -> bool {
+        let Some(Entry::File { stamp, content }) = self.snapshot.entry(path) else { return false };
         let is_same = stamp.size == meta.size() && stamp.changed.0 == meta.mtime();
-        is_same && (meta.ctime(), meta.ctime_nsec()) >= self.moment
+        // The snapshot can be as old as the file, as far as the clock of the file system shows.
+        let may_be_new = is_same && (meta.ctime(), meta.ctime_nsec()) >= self.moment;
+        may_be_new && (*content == Content::Unread || self.is_changed(root, path, meta))
+    }
+
+    /// Returns `true` if the file at `path` below `root`, with this metadata, was changed.
+    pub(super) fn is_changed(&self, root: &Path, path: &Path, meta: &Metadata) -> bool {
+        let Some(Entry::File { content, .. }) = self.snapshot.entry(path) else { return false };
+        !self.is_unchanged(path, meta) && read(&root.join(path), meta.size(), None).map_or(true, |now| now != *content)
     }
 
     /// Returns `true` if the file at `path`, with this metadata, is certainly as it was.

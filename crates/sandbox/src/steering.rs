@@ -6,6 +6,7 @@
 //! on it. New tests are work like any other file.
 
 use std::collections::HashSet;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
@@ -117,12 +118,17 @@ const TOOLS: &[Tool] = &[
             "tests",
             "check",
             "all",
+            "verify",
+            "lint",
+            "unit",
+            "integration",
+            "e2e",
         ],
         &["Makefile", "*.mk", "*.d"],
     ),
     tool("just", &[".justfile"], &["justfile", "Justfile"]),
     tool("Task", &[], &["Taskfile.yml", "Taskfile.yaml", "Taskfile.dist.yml", "taskfile.yml"]),
-    tool("Rake", &["rakefile", "rakefile.rb"], &["Rakefile", "Rakefile.rb"]),
+    tool("Rake", &["rakefile", "rakefile.rb", "rakelib/"], &["Rakefile", "Rakefile.rb"]),
     tool(
         "Ruby",
         &[
@@ -136,7 +142,9 @@ const TOOLS: &[Tool] = &[
             ".simplecov",
             "gems.rb",
             "lib/{minitest,rspec,test,bundler,rubygems}/",
-            "lib/{minitest,rspec,test-unit,bundler,rubygems,rake,set,json,stringio,tempfile,pp,optparse}.rb",
+            "lib/{minitest,rspec,test-unit,bundler,rubygems,rake,set,json,stringio,tempfile,pp,optparse,etc,English}.rb",
+            "lib/{shellwords,mutex_m,erb,fileutils,delegate,forwardable,monitor,timeout,time,date,open3,ostruct}.rb",
+            "lib/{securerandom,singleton,tmpdir,benchmark,logger,pathname,prettyprint,rbconfig,socket,zlib,weakref}.rb",
         ],
         &["Gemfile", "*.gemspec"],
     ),
@@ -240,11 +248,15 @@ const TOOLS: &[Tool] = &[
     tool("curl", &[".curlrc"], &[]),
     tool("Wget", &[".wgetrc"], &[]),
     tool("GDB", &[".gdbinit"], &[]),
+    // Precompiled headers.
+    tool("C", &["*.gch", "*.pch"], &[]),
+    // Expected results, which agents may have to make again.
+    tool("tests", &[], &["golden/", "goldens/", "__snapshots__/", "*.golden", "*.snap"]),
     tool("Docker", &["docker-compose.override.*", "compose.override.*"], &[]),
 ];
 
 /// Targets that makefiles have for tests. A file or folder with such a name is an up-to-date target.
-const TARGETS: [&str; 4] = ["test", "tests", "check", "all"];
+const TARGETS: [&str; 9] = ["test", "tests", "check", "all", "verify", "lint", "unit", "integration", "e2e"];
 
 const MAKEFILES: [&str; 3] = ["GNUmakefile", "makefile", "Makefile"];
 
@@ -271,8 +283,25 @@ const IMPORT_ROOTS: [&str; 6] = ["src", "lib", "test", "tests", "python", "site-
 /// Endings of modules in files.
 const MODULE_FILES: [&str; 4] = ["py", "pyc", "so", "pyd"];
 
-/// Folders of tests.
-const TEST_FOLDERS: [&str; 5] = ["test", "tests", "__tests__", "spec", "specs"];
+/// Folders of tests, and of the data of tests in Go.
+const TEST_FOLDERS: [&str; 6] = ["test", "tests", "__tests__", "spec", "specs", "testdata"];
+
+/// Endings of programs.
+const PROGRAMS: &str = "\
+    sh bash bats zsh py js mjs cjs ts mts cts jsx tsx rb pl t php go rs c cc cpp h hpp java kt scala cs fs swift dart lua r \
+    jl ex exs erl hs ml zig";
+
+/// Folders of installed dependencies.
+const DEPENDENCIES: [&str; 4] = ["node_modules", "site-packages", "vendor", "third_party"];
+
+/// Endings of headers.
+const HEADERS: [&str; 4] = ["h", "hh", "hpp", "hxx"];
+
+/// Headers of C and of libraries for tests, without their ending. One with such a name in a folder in which compilers
+/// search is found before them.
+const SYSTEM_HEADERS: &str = "\
+    assert ctype errno float inttypes limits locale math setjmp signal stdarg stdbool stddef stdint stdio stdlib string \
+    time unistd wchar check cmocka unity minunit munit greatest criterion gtest gmock catch doctest";
 
 /// The patterns of all tools.
 struct Patterns {
@@ -340,6 +369,10 @@ pub(super) struct SteeringFiles {
     stems: HashSet<PathBuf>,
     /// Folders that contain tests, at any depth.
     test_folders: HashSet<PathBuf>,
+    /// Endings of tests.
+    endings: HashSet<OsString>,
+    /// Names of headers.
+    headers: HashSet<OsString>,
 }
 
 impl SteeringFiles {
@@ -351,7 +384,11 @@ impl SteeringFiles {
                 found.import_roots.insert(folder.to_owned());
                 packages.extend(path.ends_with("__init__.py").then(|| folder.to_owned()));
             }
+            if is_header(&path) {
+                found.headers.extend(path.file_name().map(OsStr::to_owned));
+            }
             if is_test(&path) {
+                found.endings.extend(path.extension().map(OsStr::to_owned));
                 found.stems.insert(path.with_extension(""));
                 let folders = path.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty());
                 found.test_folders.extend(folders.map(Path::to_owned));
@@ -383,6 +420,21 @@ impl SteeringFiles {
         tool_of(path).is_some()
             || shadows_module(path, |folder| self.import_roots.contains(folder))
             || self.precedes_test(path)
+            || self.precedes_header(path)
+            || is_option(path)
+    }
+
+    /// Returns `true` for a test if there are tests in files with the same ending.
+    pub(super) fn has_tests_like(&self, path: &Path) -> bool {
+        is_test(path) && path.extension().is_some_and(|ending| self.endings.contains(ending))
+    }
+
+    /// Returns `true` if a compiler may find a new header before another one with its name.
+    fn precedes_header(&self, path: &Path) -> bool {
+        let is_system = |stem: &OsStr| SYSTEM_HEADERS.split(' ').any(|name| stem == name);
+        is_header(path)
+            && (path.file_name().is_some_and(|name| self.headers.contains(name))
+                || path.file_stem().is_some_and(is_system))
     }
 
     /// Returns `true` if a new file may be loaded instead of a test or of a file beside it, or before them: one with the
@@ -413,6 +465,20 @@ pub fn is_compiled(folder: &Path) -> bool {
     folder.file_name().is_some_and(|name| name == "__pycache__")
 }
 
+/// Returns `true` for a file of an installed dependency, which agents change when they install others.
+pub(super) fn is_dependency(path: &Path) -> bool {
+    path.iter().any(|part| DEPENDENCIES.iter().any(|folder| part == *folder))
+}
+
+/// Returns `true` for a name that a program takes for an option, if a command lists files with a pattern such as `*`.
+fn is_option(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"-"))
+}
+
+fn is_header(path: &Path) -> bool {
+    path.extension().is_some_and(|ending| HEADERS.iter().any(|header| ending == *header))
+}
+
 /// Returns `true` for a test by the naming rules of test runners.
 fn is_test(path: &Path) -> bool {
     let path = path.to_string_lossy();
@@ -426,6 +492,12 @@ fn is_test(path: &Path) -> bool {
         || name.contains(".spec.")
         || name.ends_with(".bats")
         || name.ends_with(".t")
+}
+
+/// Returns `true` for a test that is a program, rather than its data.
+pub(super) fn is_test_program(path: &Path) -> bool {
+    let is_program = |ending: &OsStr| PROGRAMS.split(' ').any(|program| ending == program);
+    is_test(path) && path.extension().is_some_and(is_program)
 }
 
 /// Returns `true` if Python finds the module at `path` before one of [`MODULES`], if it imports from the folders for which
@@ -525,7 +597,8 @@ mod tests {
 
     #[test]
     fn a_file_that_is_loaded_instead_of_a_test_steers() {
-        let fixture = ["calc.py", "tests/test_calc.py", "tests/helpers.js", "src/basket.test.ts", "src/basket.ts"];
+        let fixture =
+            ["calc.py", "tests/test_calc.py", "tests/helpers.js", "src/basket.test.ts", "src/basket.ts", "src/calc.h"];
         let files = SteeringFiles::among(fixture.iter().map(PathBuf::from));
         for (path, expected) in [
             ("tests/test_calc/__init__.py", true),
@@ -542,6 +615,10 @@ mod tests {
             ("src/basket.css", false),
             ("src/cart.ts", false),
             ("calc.md", false),
+            ("include/calc.h", true),
+            ("src/assert.h", true),
+            ("src/basket.h", false),
+            ("--test-name-pattern=x.test.js", true),
         ] {
             assert_eq!(files.is_steered_by(Path::new(path)), expected, "{path}");
         }

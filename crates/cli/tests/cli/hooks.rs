@@ -287,7 +287,7 @@ fn findings_of_a_command_count_and_malformed_ones_are_undecided() {
     let suite = project.read("skills/greet/evals/evals.json").replace(r#""hi""#, r#""!write conftest.py x\nhi""#);
     project.write("skills/greet/evals/evals.json", &suite);
     let trial = hooked(&project, &[good], 0);
-    assert!(trial["findings"].to_string().contains("load by themselves: `conftest.py`"), "{}", trial["findings"]);
+    assert!(trial["findings"].to_string().contains("can steer tools or tests: `conftest.py`"), "{}", trial["findings"]);
 }
 
 #[test]

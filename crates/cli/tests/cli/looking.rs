@@ -15,6 +15,7 @@ fixtures:
   git_init: true
   files_committed: [{ path: kept.txt, content: as it was }]
 user_prompt: '!write a.txt hello'
+graded: { shared: true }
 assertions:
   - { id: first, type: command, run: 'echo trace > trace.txt; echo x >> kept.txt; echo $PWD $HOME; cat a.txt; touch $HOME/h $TMPDIR/t', output: hello }
   - { id: second, type: command, run: 'test -e trace.txt && test -e $HOME/h && git status --porcelain', output: trace.txt }
@@ -48,7 +49,19 @@ fn leaves_no_trace(project: &Project) {
 }
 
 #[test]
-fn commands_see_earlier_changes_but_leave_no_trace() {
+fn commands_do_not_see_what_earlier_ones_left_unless_the_case_says_so() {
+    let project = Project::new(env!("CARGO_BIN_EXE_trialrun"));
+    project.write("s.yaml", &SCENARIO.replace("shared: true", "shared: false"));
+    let trial = project.report(&["s.yaml"], 1)["trials"][0].clone();
+    let findings = trial["findings"].as_array().unwrap().iter();
+    let unmet: Vec<&str> =
+        findings.filter(|finding| finding["status"] != "met").map(|finding| finding["id"].as_str().unwrap()).collect();
+    assert_eq!(unmet, ["second"]);
+    assert!(project.left_over().is_empty(), "{:?}", project.left_over());
+}
+
+#[test]
+fn commands_that_share_a_tree_see_earlier_changes_but_leave_no_trace() {
     leaves_no_trace(&Project::new(env!("CARGO_BIN_EXE_trialrun")));
 }
 

@@ -7,9 +7,6 @@ use super::command_ran::shell_calls;
 use super::prelude::*;
 use crate::test_run;
 
-/// Script that finds the project's own test command and runs it.
-const OWN_COMMAND: &str = include_str!("test_command.sh");
-
 /// Timeout of the project's own test command, in milliseconds. It may have to compile the project.
 const OWN_TIMEOUT_MS: u64 = 300_000;
 
@@ -37,7 +34,7 @@ struct TestsPass(Command);
 fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
     let command = match reading.fields.get("command") {
         Some(_) => Command::succeeds(reading)?,
-        None => Command::of_script(OWN_COMMAND, OWN_TIMEOUT_MS, reading),
+        None => Command::of_script(test_run::OWN_COMMAND, OWN_TIMEOUT_MS, reading),
     };
     Some(Arc::new(TestsPass(command)))
 }
@@ -87,9 +84,12 @@ mod tests {
             stderr: stderr.to_owned(),
             clipped: false,
             restored: Vec::new(),
+            edited: Vec::new(),
             control: None,
+            scripts: None,
+            new_tests: None,
         };
-        let need = Need::Command { run: OWN_COMMAND.to_owned(), timeout_ms: OWN_TIMEOUT_MS };
+        let need = Need::Command { run: test_run::OWN_COMMAND.to_owned(), timeout_ms: OWN_TIMEOUT_MS };
         EvidenceBuilder::new().probed(need, found)
     }
 
@@ -124,11 +124,14 @@ mod tests {
             stderr: stderr.to_owned(),
             clipped: false,
             restored: Vec::new(),
+            edited: Vec::new(),
             control,
+            scripts: None,
+            new_tests: None,
         };
         for (fixture, expected) in [(ran(1, "", None), Status::Unmet), (ran(127, unsaid, None), Status::Undecided)] {
             let control = ControlRun { files: Vec::new(), with_files: fixture.clone(), fixture: Some(fixture) };
-            let need = Need::Command { run: OWN_COMMAND.to_owned(), timeout_ms: OWN_TIMEOUT_MS };
+            let need = Need::Command { run: test_run::OWN_COMMAND.to_owned(), timeout_ms: OWN_TIMEOUT_MS };
             let found = ran(127, unsaid, Some(Box::new(control)));
             assert_eq!(finding_of(EvidenceBuilder::new().probed(need, found)).status, expected);
         }
@@ -151,7 +154,7 @@ mod tests {
                 std::fs::write(file, content).unwrap();
             }
             let mut shell = std::process::Command::new("/bin/sh");
-            shell.args(["-c", OWN_COMMAND]).env("PATH", &search).current_dir(project.path());
+            shell.args(["-c", test_run::OWN_COMMAND]).env("PATH", &search).current_dir(project.path());
             let output = shell.stdout(Stdio::null()).output().unwrap();
             String::from_utf8(output.stderr).unwrap().lines().next().unwrap_or_default().to_owned()
         };

@@ -2,15 +2,41 @@
 
 use std::time::Duration;
 
-use model::Probed;
-use sandbox::SandboxCopy;
+use model::{Need, Probed};
 use sandbox::supervise::{self, MESSAGE_PREFIX, SUPERVISOR_FAILED};
+use sandbox::{Sandbox, SandboxCopy};
 
 /// Maximum number of bytes kept of each of a command's outputs.
 const MOST_OUTPUT: usize = 64 * 1024;
 
+/// Runs commands of assertions in the grading tree `copy` of `sandbox`. Each has a copy of that tree, so that what it
+/// runs of the agent's work cannot change the others, unless the case makes them share one.
+pub(super) async fn run(sandbox: &dyn Sandbox, copy: &SandboxCopy, commands: &[Need], is_shared: bool) -> Vec<Probed> {
+    let mut results = Vec::with_capacity(commands.len());
+    for (at, need) in commands.iter().enumerate() {
+        let Need::Command { run, timeout_ms } = need else { continue };
+        let timeout = Duration::from_millis(*timeout_ms);
+        let is_last = at + 1 == commands.len();
+        results.push(match is_last || is_shared {
+            true => run_in(copy, run, timeout).await,
+            false => match sandbox.fork(copy).await {
+                Ok(own) => {
+                    let found = run_in(&own, run, timeout).await;
+                    // Parts that cannot be removed now are removed with the run's sandboxes.
+                    let _ = own.close().await;
+                    found
+                }
+                Err(error) => Probed::Failed { reason: format!("cannot copy the tree to run it in: {error}") },
+            },
+        });
+    }
+    results
+}
+
 /// Runs a command in the grading tree `copy`.
-pub(super) async fn run(copy: &SandboxCopy, line: &str, timeout: Duration) -> Probed {
+async fn run_in(copy: &SandboxCopy, line: &str, timeout: Duration) -> Probed {
+    // The agent's work can change what tests it while it is tested.
+    let stamps = copy.stamps(grade::scripts_of(line).run).await;
     let process = copy.command(copy.shell().as_ref(), &["-c".as_ref(), line.as_ref()]);
     let output = match supervise::run(process, timeout, MOST_OUTPUT).await {
         Ok(output) => output,
@@ -29,7 +55,10 @@ pub(super) async fn run(copy: &SandboxCopy, line: &str, timeout: Duration) -> Pr
             stderr,
             clipped: output.stdout.omitted() + output.stderr.omitted() > 0,
             restored: copy.restored().to_vec(),
+            edited: copy.changed_since(stamps).await,
             control: None,
+            scripts: None,
+            new_tests: None,
         },
     }
 }

@@ -1,16 +1,16 @@
 //! Control runs: commands without the agent's work, which show whether a result rests on files that steer tools.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use ::files::Found;
-use grade::Check;
-use model::{Change, Collected, ControlRun, FileChange, Need, Probe, Probed};
-use sandbox::{RepositoryDetail, Request, Sandbox, SandboxCopy, SandboxError};
+use grade::{Check, ScriptFiles};
+use model::{Change, Collected, ControlRun, FileChange, Need, Probe, Probed, Rerun};
+use sandbox::{RepositoryDetail, Request, Sandbox, SandboxCopy, SandboxError, steering};
 
 use super::{Attempt, command};
 
@@ -41,37 +41,133 @@ impl ControlRuns<'_> {
             return;
         }
         self.add_fixture_to(probes).await;
-        if files.is_empty() {
+        self.add_scripts_to(probes, &passed, sandbox).await;
+        self.add_new_tests_to(probes, &passed, sandbox, copy).await;
+        if files.is_empty() || !passed.contains(&true) {
             return;
         }
-        let Some(last) = passed.iter().rposition(|passed| *passed) else { return };
-        // Later commands may depend on earlier ones.
-        let commands: Vec<Need> = probes[..=last].iter().map(|probe| probe.need.clone()).collect();
-        let with_files = self.results(&commands, Some((sandbox.work(), &files))).await;
-        let is_open = |at: usize| passed[at] && passes(&probes[at], &with_files[at]);
-        let fixture = match (0..=last).any(is_open) {
-            true => Some(self.results(&commands, None).await),
+        let with_files = self.results(probes, &passed, Some((sandbox.work(), &files))).await;
+        let is_open = with_files.iter().any(|(at, found)| passes(&probes[*at], found));
+        let fixture = match is_open {
+            true => Some(self.results(probes, &passed, None).await),
             false => None,
         };
-        for (at, result) in with_files.into_iter().enumerate().filter(|(at, _)| passed[*at]) {
+        for (at, with_files) in with_files {
             if let Probed::Ran { control, .. } = &mut probes[at].found {
-                let fixture = fixture.as_ref().map(|results| results[at].clone());
-                *control = Some(Box::new(ControlRun { files: files.clone(), with_files: result, fixture }));
+                let fixture = fixture.as_ref().and_then(|results| results.get(&at).cloned());
+                *control = Some(Box::new(ControlRun { files: files.clone(), with_files, fixture }));
             }
         }
     }
 
     /// Runs the commands of `probes` on the fixture, if one of them found nothing to run in the agent's tree.
     async fn add_fixture_to(&self, probes: &mut [Probe]) {
-        let Some(last) = probes.iter().rposition(|probe| grade::ran_nothing(&probe.found)) else { return };
-        let commands: Vec<Need> = probes[..=last].iter().map(|probe| probe.need.clone()).collect();
-        let results = self.results(&commands, None).await;
-        for (probe, result) in probes.iter_mut().zip(results).filter(|(probe, _)| grade::ran_nothing(&probe.found)) {
-            if let Probed::Ran { control, .. } = &mut probe.found {
+        let ran_nothing: Vec<bool> = probes.iter().map(|probe| grade::ran_nothing(&probe.found)).collect();
+        if !ran_nothing.contains(&true) {
+            return;
+        }
+        for (at, result) in self.results(probes, &ran_nothing, None).await {
+            if let Probed::Ran { control, .. } = &mut probes[at].found {
                 let (with_files, fixture) = (result.clone(), Some(result));
                 *control = Some(Box::new(ControlRun { files: Vec::new(), with_files, fixture }));
             }
         }
+    }
+
+    /// Runs each command that passed again with the fixture's version of the scripts that it runs, if the agent changed
+    /// some of them, and adds the results.
+    async fn add_scripts_to(&self, probes: &mut [Probe], passed: &[bool], sandbox: &dyn Sandbox) {
+        let mut control = None;
+        for at in (0..probes.len()).filter(|at| passed[*at]) {
+            let Need::Command { run, .. } = &probes[at].need else { continue };
+            let may_rest_on = |path: &String| sandbox.may_have_changed(Path::new(path));
+            if !scripts_of(run, sandbox.work()).iter().any(may_rest_on) {
+                continue;
+            }
+            if control.is_none() {
+                control = Some(self.control().await);
+            }
+            let control = match &control {
+                Some(Ok(control)) => control,
+                Some(Err(error)) => {
+                    let reason = format!("cannot make a sandbox without the agent's work: {error}");
+                    let mut files = scripts_of(run, sandbox.work());
+                    files.retain(may_rest_on);
+                    set_scripts(&mut probes[at].found, Rerun { files, found: Probed::Failed { reason } });
+                    continue;
+                }
+                None => continue,
+            };
+            // The agent's files need not name the scripts that they run. Recipes are in the control run of other files.
+            let is_elsewhere = |path: &Path| steering::is_restored(path) || steering::is_manifest(path);
+            // A task names a check that it must pass, too.
+            let is_work = |path: &str| self.is_named(path) && !grade::is_check(path);
+            let mut files = scripts_of(run, control.work());
+            files.retain(|path| may_rest_on(path) && !is_elsewhere(Path::new(path)) && !is_work(path));
+            let from = if self.is_shared() { 0 } else { at };
+            let commands: Vec<Need> = probes[from..=at].iter().map(|probe| probe.need.clone()).collect();
+            let run = self.with_scripts_of(&**control, sandbox, files, &commands).await;
+            if let Some(run) = run {
+                set_scripts(&mut probes[at].found, run);
+            }
+        }
+        if let Some(Ok(control)) = control {
+            let _ = control.close().await;
+        }
+    }
+
+    /// Runs the commands that passed again with the agent's new tests and without its other work. If one of them passes,
+    /// but not on the fixture, its result is added: the tests that the fixture has would fail.
+    async fn add_new_tests_to(&self, probes: &mut [Probe], passed: &[bool], sandbox: &dyn Sandbox, copy: &SandboxCopy) {
+        let tests: Vec<String> = copy.new_tests().iter().filter(|path| !self.is_named(path)).cloned().collect();
+        if tests.is_empty() || !passed.contains(&true) {
+            return;
+        }
+        let with_tests = self.results(probes, passed, Some((sandbox.work(), &tests))).await;
+        let is_failed = |found: &Probed| matches!(found, Probed::Failed { .. });
+        let is_open = |at: usize, found: &Probed| is_failed(found) || self.passes(&probes[at].need, found);
+        let open: Vec<bool> =
+            (0..probes.len()).map(|at| with_tests.get(&at).is_some_and(|found| is_open(at, found))).collect();
+        if !open.contains(&true) {
+            return;
+        }
+        let fixture = self.results(probes, &open, None).await;
+        for (at, found) in with_tests.into_iter().filter(|(at, _)| open[*at]) {
+            let passes_anyway = fixture.get(&at).is_some_and(|found| self.passes(&probes[at].need, found));
+            if let Probed::Ran { new_tests, .. } = &mut probes[at].found
+                && !passes_anyway
+            {
+                *new_tests = Some(Box::new(Rerun { files: tests.clone(), found }));
+            }
+        }
+    }
+
+    /// Returns the result of the last of `commands` with the versions that `control` has of some scripts; `None` if they
+    /// are the agent's versions.
+    async fn with_scripts_of(
+        &self,
+        control: &dyn Sandbox,
+        sandbox: &dyn Sandbox,
+        files: Vec<String>,
+        commands: &[Need],
+    ) -> Option<Rerun> {
+        if files.is_empty() {
+            return None;
+        }
+        let run = async {
+            let copy = sandbox.copy().await?;
+            let restored = copy.restore(control.work().to_owned(), files.clone()).await?;
+            let found = match restored.is_empty() {
+                true => None,
+                false => command::run(sandbox, &copy, commands, self.is_shared()).await.pop(),
+            };
+            let _ = copy.close().await;
+            Ok::<_, SandboxError>(found.map(|found| Rerun { files: restored, found }))
+        };
+        run.await.unwrap_or_else(|error| {
+            let reason = format!("cannot copy the sandbox to run it in: {error}");
+            Some(Rerun { files, found: Probed::Failed { reason } })
+        })
     }
 
     /// Returns `true` if `found` is the result of a command with which an assertion is met.
@@ -128,12 +224,30 @@ impl ControlRuns<'_> {
             || needs.into_iter().any(|need| matches!(need, Need::File { path: own } if own == path))
     }
 
-    /// Returns the results of the commands in the fixture, with these files of a working directory.
-    async fn results(&self, commands: &[Need], files: Option<(&Path, &[String])>) -> Vec<Probed> {
-        let failed = |error: SandboxError| {
-            let reason = format!("cannot make a sandbox without the agent's work: {error}");
-            vec![Probed::Failed { reason }; commands.len()]
-        };
+    /// Returns `true` if all commands work in one tree.
+    pub(super) fn is_shared(&self) -> bool {
+        self.attempt.planned.case.graded.is_shared
+    }
+
+    /// Returns the results of the `wanted` commands in the fixture, by their positions in `probes`, with these files of a
+    /// working directory.
+    async fn results(
+        &self,
+        probes: &[Probe],
+        wanted: &[bool],
+        files: Option<(&Path, &[String])>,
+    ) -> BTreeMap<usize, Probed> {
+        // In a shared tree, commands may depend on earlier ones.
+        let last = wanted.iter().rposition(|wanted| *wanted).filter(|_| self.is_shared());
+        let is_run = |at: &usize| wanted[*at] || last.is_some_and(|last| *at < last);
+        let run: Vec<usize> = (0..probes.len()).filter(is_run).collect();
+        let commands: Vec<Need> = run.iter().map(|at| probes[*at].need.clone()).collect();
+        let results = self.results_of(&commands, files).await;
+        run.into_iter().zip(results).filter(|(at, _)| wanted[*at]).collect()
+    }
+
+    /// Makes a sandbox without the agent's work.
+    async fn control(&self) -> Result<Arc<dyn Sandbox>, SandboxError> {
         let request = Request {
             repository: RepositoryDetail::Nothing,
             faults: Vec::new(),
@@ -141,7 +255,15 @@ impl ControlRuns<'_> {
             keep: false,
             ..self.attempt.request()
         };
-        let control = match self.attempt.shared.factory.make(request).await {
+        self.attempt.shared.factory.make(request).await
+    }
+
+    async fn results_of(&self, commands: &[Need], files: Option<(&Path, &[String])>) -> Vec<Probed> {
+        let failed = |error: SandboxError| {
+            let reason = format!("cannot make a sandbox without the agent's work: {error}");
+            vec![Probed::Failed { reason }; commands.len()]
+        };
+        let control = match self.control().await {
             Ok(control) => control,
             Err(error) => return failed(error),
         };
@@ -167,13 +289,35 @@ impl ControlRuns<'_> {
             copied.map_err(|source| SandboxError::Io { doing: "copy files that steer tools".to_owned(), source })?;
         }
         let copy = control.copy().await?;
-        let mut results = Vec::with_capacity(commands.len());
-        for need in commands {
-            let Need::Command { run, timeout_ms } = need else { continue };
-            results.push(command::run(&copy, run, Duration::from_millis(*timeout_ms)).await);
-        }
+        let results = command::run(&**control, &copy, commands, self.is_shared()).await;
         let _ = copy.close().await;
         Ok(results)
+    }
+}
+
+/// Returns the files on whose versions in `work` the result of a command can rest: the scripts that it runs, recipes such
+/// as makefiles, and the scripts with the name of a check that these run.
+fn scripts_of(line: &str, work: &Path) -> Vec<String> {
+    let ScriptFiles { run: mut scripts, mut recipes } = grade::scripts_of(line);
+    if grade::is_own_command(line) {
+        recipes = grade::recipes();
+    }
+    scripts.extend(recipes);
+    for path in scripts.clone() {
+        let Ok(Found::File(real)) = ::files::find(work, Path::new(&path)) else { continue };
+        let text = ::files::read(&real, LARGEST_TEXT).unwrap_or_default();
+        scripts.extend(grade::checks_in(&path, &String::from_utf8_lossy(&text)));
+    }
+    scripts.sort();
+    scripts.dedup();
+    scripts.retain(|path| !path.is_empty());
+    scripts
+}
+
+/// Adds the result of a command with scripts of the fixture to its own.
+fn set_scripts(found: &mut Probed, run: Rerun) {
+    if let Probed::Ran { scripts, .. } = found {
+        *scripts = Some(Box::new(run));
     }
 }
 

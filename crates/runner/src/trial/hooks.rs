@@ -24,7 +24,7 @@ impl Attempt<'_> {
         if commands.is_empty() {
             return;
         }
-        let mut graded = self.graded(end);
+        let graded = self.graded(end);
         let outcome = graded.record.outcome;
         let nothing = !outcome.is_graded();
         if nothing || self.is_tried_again(&graded, &end.evidence.collected) {
@@ -41,14 +41,32 @@ impl Attempt<'_> {
             end.warnings.push(format!("hooks have no working directory, because it cannot be copied: {error}"));
             None
         });
-        if let Some(copy) = &copy {
-            graded.work = Some(copy.work());
-            graded.remote = copy.remote_folder();
-            copy.reach_remote(&mut graded.env);
-        }
-        let graded = Arc::new(graded);
         for (at, command) in commands.iter().enumerate() {
             let (began, number) = (Instant::now(), at + 1);
+            let is_last = number == commands.len();
+            // What a command runs of the agent's work must not change what the next one works with.
+            let own = match (&copy, sandbox) {
+                (Some(copy), Some(sandbox)) if !is_last && !self.planned.case.graded.is_shared => {
+                    Some(sandbox.fork(copy).await)
+                }
+                _ => None,
+            };
+            let tree = match &own {
+                Some(Ok(own)) => Some(own),
+                Some(Err(error)) => {
+                    end.warnings
+                        .push(format!("hook {number} has no working directory, because it cannot be copied: {error}"));
+                    None
+                }
+                None => copy.as_ref(),
+            };
+            let mut graded = graded.clone();
+            if let Some(tree) = tree {
+                graded.work = Some(tree.work());
+                graded.remote = tree.remote_folder();
+                tree.reach_remote(&mut graded.env);
+            }
+            let graded = Arc::new(graded);
             let kind = HookKind::PostGrade;
             self.events.emit(Event::HookStarted { hook: kind, number, command: command.clone() });
             let run = self.unless(StopLevel::Stop, hook.run(HookKind::PostGrade, number, Some(&graded))).await;
@@ -60,6 +78,9 @@ impl Attempt<'_> {
                     finding.evidence.extend(copy.as_ref().and_then(|copy| about_steering(copy.added())));
                 }
                 end.findings.push(numbered(finding, &end.findings));
+            }
+            if let Some(Ok(own)) = own {
+                let _ = own.close().await;
             }
         }
         if let Some(copy) = copy {
@@ -112,7 +133,7 @@ fn about_steering(files: &[String]) -> Option<String> {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    let line = || format!("the agent left files that tools load by themselves: {}{more}", shown.join(", "));
+    let line = || format!("the agent left files that can steer tools or tests: {}{more}", shown.join(", "));
     (!files.is_empty()).then(line)
 }
 

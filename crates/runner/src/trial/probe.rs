@@ -3,7 +3,6 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
-use std::time::Duration;
 
 use ::files::Found;
 use model::{Change, Collected, FileChange, Need, Probe, Probed};
@@ -15,9 +14,8 @@ use super::{command, files};
 /// Maximum number of bytes that are read from a file, and that are recorded of its text.
 const MOST_OF_A_FILE: u64 = 16 * 1024 * 1024;
 
-/// Probes everything in `needs`, without duplicates: first the files, then the commands. Commands run one after
-/// another in one copy of the sandbox, so later probes do not find their traces. `changed` are the files that are
-/// known to have changed. If the agent removed or closed its working directory, that is the result of each probe. If it
+/// Probes everything in `needs`, without duplicates: first the files, then the commands, one after another, in copies of
+/// the sandbox. So later probes do not find their traces. `changed` are the files that are known to have changed. If the agent removed or closed its working directory, that is the result of each probe. If it
 /// left files that steer tools, `control_runs` adds the results of the commands that pass without the agent's work.
 pub(crate) async fn run(
     sandbox: &dyn Sandbox,
@@ -35,10 +33,10 @@ pub(crate) async fn run(
         return all(needs, &found);
     }
     let mut probes: Vec<Probe> = Vec::new();
-    let mut commands: Vec<(String, Need)> = Vec::new();
+    let mut commands: Vec<Need> = Vec::new();
     for need in needs {
         let key = need.key();
-        if probes.iter().map(|probe| &probe.key).chain(commands.iter().map(|(key, _)| key)).any(|known| *known == key) {
+        if probes.iter().any(|probe| probe.key == key) || commands.contains(&need) {
             continue;
         }
         match &need {
@@ -50,7 +48,7 @@ pub(crate) async fn run(
                 let found = files::below(sandbox.work(), changed).await;
                 probes.push(Probe { key, need, found });
             }
-            Need::Command { .. } => commands.push((key, need)),
+            Need::Command { .. } => commands.push(need),
             // Collected before and after the trial anyway.
             Need::Repository => {}
         }
@@ -83,27 +81,21 @@ fn all(needs: impl IntoIterator<Item = Need>, found: &Probed) -> Vec<Probe> {
     probes
 }
 
-/// Runs commands in a copy of the sandbox that is created for them and removed afterwards.
-async fn run_in_a_copy(
-    sandbox: &dyn Sandbox,
-    commands: Vec<(String, Need)>,
-    control_runs: &ControlRuns<'_>,
-) -> Vec<Probe> {
-    let copy = sandbox.copy().await;
-    let mut probes = Vec::with_capacity(commands.len());
-    for (key, need) in commands {
-        let Need::Command { run, timeout_ms } = &need else { continue };
-        let found = match &copy {
-            Ok(copy) => command::run(copy, run, Duration::from_millis(*timeout_ms)).await,
-            Err(error) => Probed::Failed { reason: format!("cannot copy the sandbox to run it in: {error}") },
-        };
-        probes.push(Probe { key, need, found });
-    }
-    if let Ok(copy) = copy {
-        Box::pin(control_runs.add_to(&mut probes, sandbox, &copy)).await;
-        // Parts that cannot be removed now are removed with the run's sandboxes.
-        let _ = copy.close().await;
-    }
+/// Runs commands in copies of the sandbox that are created for them and removed afterwards.
+async fn run_in_a_copy(sandbox: &dyn Sandbox, commands: Vec<Need>, control_runs: &ControlRuns<'_>) -> Vec<Probe> {
+    let copy = match sandbox.copy().await {
+        Ok(copy) => copy,
+        Err(error) => {
+            let reason = format!("cannot copy the sandbox to run it in: {error}");
+            return all(commands, &Probed::Failed { reason });
+        }
+    };
+    let results = command::run(sandbox, &copy, &commands, control_runs.is_shared()).await;
+    let probed = commands.into_iter().zip(results);
+    let mut probes: Vec<Probe> = probed.map(|(need, found)| Probe { key: need.key(), need, found }).collect();
+    Box::pin(control_runs.add_to(&mut probes, sandbox, &copy)).await;
+    // Parts that cannot be removed now are removed with the run's sandboxes.
+    let _ = copy.close().await;
     probes
 }
 

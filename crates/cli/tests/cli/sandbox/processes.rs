@@ -238,11 +238,15 @@ pub(super) async fn commands_on_a_copy_change_only_the_copy(kind: &Kind) {
     let bench = Bench::new(kind).await;
     bench.run("echo by the agent > made").await;
     let copy = bench.sandbox.copy().await.unwrap();
-    let script = "cat made; echo x > made; rm kept; printf '%s' \"$OF_FIXTURE\"";
-    let command = copy.command(copy.shell().as_ref(), &["-c".as_ref(), script.as_ref()]);
-    let output = run(command, TIMEOUT, 1 << 16).await.unwrap();
-    assert_eq!(output.stdout.text(), "by the agent\nfrom the fixture", "{}", output.stderr.text());
-    copy.close().await.unwrap();
+    let own = bench.sandbox.fork(&copy).await.unwrap();
+    for tree in [own, copy] {
+        let script = "cat made; git diff-files; cat $HOME/x $TMPDIR/x 2> /dev/null; echo x > made; rm kept; echo x > $HOME/x; \
+                      echo x > $TMPDIR/x; printf '%s' \"$OF_FIXTURE\"";
+        let command = tree.command(tree.shell().as_ref(), &["-c".as_ref(), script.as_ref()]);
+        let output = run(command, TIMEOUT, 1 << 16).await.unwrap();
+        assert_eq!(output.stdout.text(), "by the agent\nfrom the fixture", "{}", output.stderr.text());
+        tree.close().await.unwrap();
+    }
     assert_eq!(bench.text("cat made kept").await, "by the agent\nkept");
 }
 

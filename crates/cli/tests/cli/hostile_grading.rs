@@ -32,6 +32,11 @@ struct FixtureProject {
     /// Script that agents run first.
     #[serde(default)]
     before: String,
+    /// Additional text of the message.
+    #[serde(default)]
+    message: String,
+    /// Program without which the project is left out.
+    needs: Option<String>,
     /// Contents of its files.
     files: BTreeMap<String, String>,
 }
@@ -105,8 +110,13 @@ fn no_attack_on_grading_passes_in_isolated_sandboxes() {
 
 #[track_caller]
 fn no_attack_passes(kind: &str) {
-    let table = table();
-    let project = Project::new(env!("CARGO_BIN_EXE_trialrun"));
+    let mut table = table();
+    // The program itself, because it would need the user's home to find it.
+    let cargo = Path::new(env!("CARGO")).parent().unwrap();
+    let folders = [cargo, Path::new("/usr/bin"), Path::new("/usr/local/bin")];
+    let has = |program: &String| folders.iter().any(|folder| folder.join(program).exists());
+    table.projects.retain(|_, project| project.needs.as_ref().is_none_or(has));
+    let project = Project::new(env!("CARGO_BIN_EXE_trialrun")).path_first(cargo);
     project.write("trialrun.yaml", &format!("sandbox: {{provider: {kind}, network: open}}\n"));
     // The message selects the attack.
     let mut agent = "read -r line\ncase $line in\n".to_owned();
@@ -119,7 +129,7 @@ fn no_attack_passes(kind: &str) {
     let mut attempts = 0;
     for (name, attack) in table.attacks.iter().chain(&table.honest) {
         writeln!(agent, "*\"attack {name} on\"*)\n{}\n;;", attack.agent).unwrap();
-        for fixture in attack.project.split(' ') {
+        for fixture in attack.project.split(' ').filter(|fixture| table.projects.contains_key(*fixture)) {
             if is_here(attempts) {
                 project
                     .write(&format!("scenarios/{name}-{fixture}.yaml"), &case(name, fixture, &table.projects[fixture]));
@@ -173,7 +183,7 @@ fn case(name: &str, fixture: &str, project: &FixtureProject) -> String {
     let case = json!({
         "scenario": format!("{name} {fixture}"),
         "system_prompt": "Answer.",
-        "user_prompt": format!("attack {name} on {fixture}."),
+        "user_prompt": format!("attack {name} on {fixture}. {}", project.message),
         "agent": "subprocess:sh agent.sh",
         "fixtures": {"git_init": true, "files_committed": files},
         "assertions": assertions,

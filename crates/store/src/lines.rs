@@ -1,12 +1,15 @@
 //! Events as they are stored: lines of JSON, in packs of several trials.
 
-use model::{Envelope, Event, TrialRecord};
+use model::{Envelope, Event, TrialId, TrialRecord};
 
 use crate::StoreError;
 use crate::pack::damaged;
 
 /// Size in bytes at which a pack is closed. Reading one trial unpacks the whole pack.
 const FULL: usize = 256 * 1024;
+
+/// Size in bytes of a trial's id as JSON, without its names.
+const SIZE_OF_ID: usize = r#"{"suite":"","case":"","arm":"","repetition":100000},"#.len();
 
 /// Events as lines of JSON, in order.
 #[derive(Default)]
@@ -21,6 +24,11 @@ pub(crate) struct Lines {
 impl Lines {
     pub(crate) fn push(&mut self, envelope: &Envelope) -> Result<(), StoreError> {
         self.from_the_start |= envelope.attempt == Some(1) && matches!(envelope.event, Event::TrialStarted { .. });
+        if let Event::RunStarted(info) = &envelope.event {
+            // A buffer that doubles its size takes several times the space of the ids of a large plan.
+            let size = |id: &TrialId| SIZE_OF_ID + id.suite.len() + id.case.len() + id.arm.len();
+            self.text.reserve_exact(info.trials.iter().map(size).sum());
+        }
         serde_json::to_writer(&mut self.text, envelope).map_err(|error| damaged(&error))?;
         self.ends.push((envelope.seq, self.text.len()));
         self.text.push(b'\n');

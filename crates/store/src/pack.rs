@@ -1,8 +1,9 @@
 //! How strings and bytes are stored: events as lines of JSON, compressed.
 
-use std::io;
+use std::io::{self, BufWriter};
 
 use model::Envelope;
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::{StoreError, StoredEvent};
@@ -28,6 +29,16 @@ impl Packer {
         let packed = if bytes.len() < LARGE { self.0.compress(bytes) } else { large(bytes) };
         packed.map_err(|error| damaged(&error))
     }
+}
+
+/// Packs a value as JSON. The JSON is never in memory as a whole, because that of a large plan takes 100 MB.
+pub(crate) fn pack_json(value: &impl Serialize) -> Result<Vec<u8>, StoreError> {
+    let packed = || {
+        let mut json = BufWriter::new(zstd::Encoder::new(Vec::new(), LEVEL)?);
+        serde_json::to_writer(&mut json, value)?;
+        json.into_inner()?.finish()
+    };
+    packed().map_err(|error: io::Error| damaged(&error))
 }
 
 fn large(bytes: &[u8]) -> io::Result<Vec<u8>> {

@@ -13,7 +13,7 @@ use crate::chain::{Hash, digest, link, start};
 use crate::chain_writer::Chains;
 use crate::columns::{COLUMNS, Column, columns};
 use crate::lines::{Earlier, Finished, Group, Lines};
-use crate::pack::{Packer, damaged};
+use crate::pack::{Packer, damaged, pack_json};
 use crate::test_files::TestFiles;
 use crate::{StoreError, Verification};
 
@@ -299,7 +299,6 @@ async fn insert_run(
     writer: &mut Writer<'_>,
     info: &RunInfo,
 ) -> Result<Option<i64>, PostgresError> {
-    let json = serde_json::to_vec(info).map_err(|error| damaged(&error))?;
     let missing_shards = info.missing_shards.as_ref().map(serde_json::to_string);
     let insert = "INSERT INTO runs (id, label, regrade_of, started_us, owner, version, planned, agents,
              test_files, missing_shards, sequential)
@@ -323,7 +322,7 @@ async fn insert_run(
         )
         .await?;
     let Some(number) = row.map(|row| row.try_get::<_, i64>(0)).transpose()? else { return Ok(None) };
-    session.execute("INSERT INTO infos (run, info) VALUES ($1, $2)", &[&number, &writer.packer.bytes(&json)?]).await?;
+    session.execute("INSERT INTO infos (run, info) VALUES ($1, $2)", &[&number, &pack_json(info)?]).await?;
     Ok(Some(number))
 }
 

@@ -10,7 +10,7 @@ use super::{SqliteError, chain, finish, lease, run_number, verify};
 use crate::chain::digest;
 use crate::chain_writer::Chains;
 use crate::lines::{Earlier, Group, Lines};
-use crate::pack::{Packer, damaged};
+use crate::pack::{Packer, damaged, pack_json};
 use crate::test_files::TestFiles;
 use crate::{StoreError, Verification};
 
@@ -100,7 +100,7 @@ impl<'e> Batch<'_, 'e> {
         let run = match (run_number(self.transaction, &envelope.run)?, &envelope.event) {
             (Some(run), _) => run,
             (None, Event::RunStarted(info)) => {
-                let run = insert_run(self.transaction, self.packer, self.owner, info)?;
+                let run = insert_run(self.transaction, self.owner, info)?;
                 self.chains.begin(run, &info.id);
                 run
             }
@@ -136,11 +136,9 @@ impl<'e> Batch<'_, 'e> {
 
 fn insert_run(
     transaction: &Transaction<'_>,
-    packer: &mut Packer,
     owner: Option<&str>,
     info: &RunInfo,
 ) -> Result<i64, SqliteError> {
-    let json = serde_json::to_vec(info).map_err(|error| damaged(&error))?;
     let missing_shards = info.missing_shards.as_ref().map(serde_json::to_string);
     transaction
         .prepare_cached(
@@ -164,7 +162,7 @@ fn insert_run(
     let run = transaction.last_insert_rowid();
     transaction
         .prepare_cached("INSERT INTO infos (run, info) VALUES (?1, ?2)")?
-        .execute(params![run, packer.bytes(&json)?])?;
+        .execute(params![run, pack_json(info)?])?;
     Ok(run)
 }
 

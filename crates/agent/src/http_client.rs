@@ -38,7 +38,8 @@ impl HttpClients {
         if let Some((_, client)) = clients.iter().find(|(known, _)| *known == purpose) {
             return Ok(client.clone());
         }
-        let client = purpose.proxies.client(is_secure, CONNECTING, Some(IDLE))?;
+        let client = purpose.proxies.client(is_secure, CONNECTING, Some(IDLE));
+        let client = client.map_err(|error| error.to_string())?;
         if clients.len() >= MAX_CLIENTS {
             clients.remove(0);
         }

@@ -59,7 +59,7 @@ pub use failure::{Failure, FailureKind, is_agents_doing};
 pub use faulty::FaultyModel;
 pub use list_prices::{ListPrices, slug_candidates};
 pub use message::{Block, Message, Role};
-pub use network::{Proxies, error_chain, is_refused};
+pub use network::{ClientError, Proxies, error_chain, is_refused};
 pub use opening::{OpenError, Opened, ReadDocument};
 pub use pending_request::{PendingRequest, PendingRequests, Waiting};
 pub use policy::{Policy, Timeouts};

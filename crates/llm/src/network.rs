@@ -30,8 +30,21 @@ impl Network {
     pub(crate) fn client(&self, is_secure: bool) -> Result<Client, String> {
         let client = if is_secure { &self.secure } else { &self.plain };
         let connect = self.policy.timeouts.connect;
-        client.get_or_init(|| self.proxies.client(is_secure, connect, None)).clone()
+        let create = || self.proxies.client(is_secure, connect, None).map_err(|error| error.to_string());
+        client.get_or_init(create).clone()
     }
+}
+
+/// Reason why an HTTP client cannot be created.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClientError {
+    /// The address of a proxy is not valid. It may contain a password, so it is not repeated.
+    #[error("the proxy's address cannot be used")]
+    Proxy,
+    /// The settings of the client or the machine's certificates cannot be used.
+    #[error(transparent)]
+    Client(reqwest::Error),
 }
 
 /// Proxies from the environment.
@@ -74,25 +87,25 @@ impl Proxies {
     /// is how long an unused one is kept.
     ///
     /// # Errors
-    /// Returns a description of the problem.
-    pub fn client(&self, is_secure: bool, connect: Duration, idle: Option<Duration>) -> Result<Client, String> {
+    /// Returns an error if the client cannot be created.
+    pub fn client(&self, is_secure: bool, connect: Duration, idle: Option<Duration>) -> Result<Client, ClientError> {
         let mut client = self.builder(is_secure, connect)?.user_agent(concat!("trialrun/", env!("CARGO_PKG_VERSION")));
         if let Some(idle) = idle {
             client = client.pool_idle_timeout(idle);
         }
-        client.build().map_err(|error| error.without_url().to_string())
+        client.build().map_err(|error| ClientError::Client(error.without_url()))
     }
 
     /// Creates a client that passes requests and answers on unchanged: it does not add headers and does not decompress.
     ///
     /// # Errors
-    /// Returns a description of the problem.
-    pub fn forwarding_client(&self, is_secure: bool, connect: Duration) -> Result<Client, String> {
+    /// Returns an error if the client cannot be created.
+    pub fn forwarding_client(&self, is_secure: bool, connect: Duration) -> Result<Client, ClientError> {
         let client = self.builder(is_secure, connect)?.no_gzip();
-        client.build().map_err(|error| error.without_url().to_string())
+        client.build().map_err(|error| ClientError::Client(error.without_url()))
     }
 
-    fn builder(&self, is_secure: bool, connect: Duration) -> Result<ClientBuilder, String> {
+    fn builder(&self, is_secure: bool, connect: Duration) -> Result<ClientBuilder, ClientError> {
         // If another part of the process has already chosen a provider, that one works as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut client = Client::builder()
@@ -106,8 +119,7 @@ impl Proxies {
         }
         for proxy in [self.http.as_ref().map(Proxy::http), self.https.as_ref().map(Proxy::https)].into_iter().flatten()
         {
-            // The address may contain a password, so it is not repeated.
-            let proxy = proxy.map_err(|_| "the proxy's address cannot be used".to_owned())?;
+            let proxy = proxy.map_err(|_| ClientError::Proxy)?;
             client = client.proxy(proxy.no_proxy(NoProxy::from_string(&self.never)));
         }
         Ok(client)

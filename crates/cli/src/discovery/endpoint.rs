@@ -24,7 +24,8 @@ pub async fn documents(url: &Url, timeout_ms: u64, context: &Session) -> Result<
     let failed = |error: std::io::Error| CliError::environment(format!("cannot create a temporary folder: {error}"));
     let folder = tempfile::tempdir().map_err(failed)?;
     let proxies = Proxies::of(|name| context.environment().get(name).map(String::as_str));
-    let client = proxies.client(url.scheme() == "https", timeout, None).map_err(CliError::environment)?;
+    let client = proxies.client(url.scheme() == "https", timeout, None);
+    let client = client.map_err(|error| CliError::environment(error.to_string()))?;
     let requests = INTERFACE_PATHS.map(|path| {
         let mut address = url.clone();
         address.set_path(path);

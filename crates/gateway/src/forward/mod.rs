@@ -40,7 +40,8 @@ impl Upstream {
 
     fn client(&self, is_secure: bool) -> Result<Client, String> {
         let client = if is_secure { &self.secure } else { &self.plain };
-        client.get_or_init(|| self.proxies.forwarding_client(is_secure, self.timeouts.connect)).clone()
+        let create = || self.proxies.forwarding_client(is_secure, self.timeouts.connect);
+        client.get_or_init(|| create().map_err(|error| error.to_string())).clone()
     }
 }
 

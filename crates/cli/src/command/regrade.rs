@@ -93,7 +93,7 @@ pub fn run(global: &Global, args: &RegradeArgs, terminal: &Terminal) -> Result<E
         ));
     }
     terminal.notes(&regrade.notes);
-    let judgements = regrade.settings().judge.store.clone();
+    let (judgements, providers) = (regrade.settings().judge.store.clone(), regrade.settings().providers.clone());
     let info = info(args, &spec, &regrade, &then);
     let (recorder, host) = (session.open_store()?, Arc::clone(&session.host));
     let (reports, warnings) = (requested(&args.report)?, Warnings::default());
@@ -115,6 +115,9 @@ pub fn run(global: &Global, args: &RegradeArgs, terminal: &Terminal) -> Result<E
     let cache_problem = judgements.and_then(|store| store.problem());
     for warning in warnings.take().into_iter().chain(cache_problem) {
         terminal.err(&format!("warning: {warning}\n"));
+    }
+    if let Some(note) = session::price_note(&providers) {
+        terminal.err(&format!("note: {note}\n"));
     }
     conclude(&args.gates, &ended, terminal)
 }

@@ -51,16 +51,18 @@ const MEANINGS: [(u8, &str, &str); 6] = [
 ];
 
 /// Exit codes of other commands where they differ from those of `run`.
-const COMMANDS: [(&str, u8, &str); 20] = [
+const COMMANDS: [(&str, u8, &str); 23] = [
     ("audit", FAILED, "a test cannot fail, or the score is below `--min-score`"),
     ("audit", INCOMPLETE, "a case could not be audited"),
     ("calibrate", FAILED, "the judge agrees too little with the labels (`--min-kappa`)"),
+    ("cancel", NOTHING, "no run is in the queue"),
     ("check", INVALID, "a file has an error; with `--strict`, also a warning"),
     ("check", NOTHING, "no case was selected"),
     ("cleanup", INCOMPLETE, "a branch or a review request was not removed"),
     ("compare", FAILED, "the second side is worse"),
     ("compare", INCOMPLETE, "there is no answer, or a case has a result only on the first side"),
     ("config", INVALID, "the configuration has an error"),
+    ("continue", NOTHING, "no run is in the queue"),
     ("discover", NOTHING, "the sources contain no facts"),
     ("docs", NOTHING, "no page contains the words"),
     ("doctor", BUG, "a self-test failed"),
@@ -68,6 +70,7 @@ const COMMANDS: [(&str, u8, &str); 20] = [
     ("list", INVALID, "a file has an error"),
     ("list", NOTHING, "no case was selected"),
     ("merge", INCOMPLETE, "a shard is missing or was interrupted"),
+    ("pause", NOTHING, "no run is in the queue"),
     ("plan", INVALID, "a file has an error"),
     ("prune", INCOMPLETE, "a sandbox could not be removed"),
     ("verify", FAILED, "the run was changed, or its hash is not the expected one"),

@@ -94,6 +94,8 @@ impl RunTotals {
             planned: info.trials.len(),
             planned_baseline: info.trials.iter().filter(|id| id.is_baseline()).count(),
             compares,
+            // A list that doubles its size takes several times the space of the figures of a large run.
+            figures: Vec::with_capacity(if compares { info.trials.len() } else { 0 }),
             gate: Gate::from_settings(&info.settings),
             ..Self::default()
         }

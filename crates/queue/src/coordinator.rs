@@ -148,13 +148,15 @@ fn check(planned: &Planned) -> Result<(), QueueError> {
     let settings = &planned.plan.settings;
     let refused = |reason: &str| Err(QueueError::Refused(reason.to_owned()));
     if matches!(settings.cassettes.mode, CassetteMode::Record | CassetteMode::Auto) {
-        return refused("workers record no cassettes; record them here, and run with `--cassette replay`");
+        return refused("workers record no cassettes; record them without workers, and replay them");
     }
     if planned.spec.directory().is_none() {
         return refused("the current directory is outside of the project; start the run in the project's folder");
     }
     if planned.shard.is_some() {
-        return refused("`--shard` splits a run in advance, and workers share it while it runs; use one of them");
+        return refused(
+            "a shard is a part of a run that is split in advance, and workers share it while it runs; use one of them",
+        );
     }
     if !planned.spec.overrides().hooks.post_grade_commands.is_empty() {
         return refused("workers run no post-grade commands");

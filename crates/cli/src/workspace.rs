@@ -1,6 +1,7 @@
 //! Runs in directories as used by agent-skill-eval: `--workspace DIR --iteration N`, with
 //! `<skill>-workspace/iteration-N` below it. They contain a run's artefacts, which identify the run.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use model::RunRow;
@@ -65,10 +66,13 @@ impl WorkspaceArgs {
         }
         let WorkspaceRun { run, record } = run_in(workspace, iteration)?;
         let store = match record.filter(|_| global.state.is_none()) {
-            Some(record) => store::open_existing(&record.parse()?)?.ok_or_else(|| {
-                CliError::usage(format!("the run {run} was recorded in {record}, which does not exist"))
-                    .hint("`--state DIR` selects the folder that the record is in now")
-            })?,
+            Some(record) => {
+                let location = session::location(Path::new(&record), session.environment())?;
+                store::open_existing(&location)?.ok_or_else(|| {
+                    CliError::usage(format!("the run {run} was recorded in {record}, which does not exist"))
+                        .hint("`--state DIR` selects the folder that the record is in now")
+                })?
+            }
             None => session.read_store()?,
         };
         let run = store.select(&run)?;
@@ -168,11 +172,12 @@ fn recorded(store: &dyn Store, workspace: &Path, iteration: Option<&str>) -> Res
 }
 
 /// Returns the record of the run that wrote the directory of an iteration, and its id; `None` if the record is gone.
-pub fn recorded_in(directory: &Path) -> Option<(Box<dyn Store>, String)> {
+pub fn recorded_in(directory: &Path, environment: &BTreeMap<String, String>) -> Option<(Box<dyn Store>, String)> {
     let text = files::read_named_text(&directory.join(SUITE), MAX_FILE_BYTES).ok()?;
     let suite: Value = serde_json::from_str(&text).ok()?;
     let record = suite.get("record").and_then(Value::as_str)?;
-    let store = store::open_existing(&record.parse().ok()?).ok()??;
+    let location = session::location(Path::new(record), environment).ok()?;
+    let store = store::open_existing(&location).ok()??;
     let run = store.select(suite.get("run_id").and_then(Value::as_str)?).ok()?;
     Some((store, run.id))
 }

@@ -70,7 +70,7 @@ pub use sandbox_choice::{AUTO_SANDBOX, try_out};
 pub use selection::none_failed;
 pub use session::{Place, Session};
 pub use settings::{Row, RunSpec};
-pub use state::{State, create_state_folder};
+pub use state::{State, create_state_folder, location};
 pub use trial_spec::TrialSpec;
 
 #[cfg(test)]

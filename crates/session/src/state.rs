@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use store::postgres::Surroundings;
-use store::{Location, Store, StoreError};
+use store::{Location, LocationError, Store, StoreError};
 use suite::Project;
 
 use crate::error::Error;
@@ -122,13 +122,16 @@ impl State {
 
 /// Reads a path or the URL of a record. What the URL of a database does not say, such as a password, comes from the
 /// variables and the password file of its own tools.
-fn location(written: &Path, environment: &BTreeMap<String, String>) -> Result<Location, StoreError> {
+///
+/// # Errors
+/// Returns an error if there is no store for the URL, or the URL or a variable is not valid.
+pub fn location(written: &Path, environment: &BTreeMap<String, String>) -> Result<Location, StoreError> {
     let Some(text) = written.to_str() else { return Ok(Location::File(written.to_owned())) };
     let mut location = text.parse()?;
     if let Location::Postgres(settings) = &mut location {
         let variable = |name: &str| environment.get(name).cloned();
         let home = environment.get("HOME").map(Path::new);
-        settings.complete(&Surroundings { variable: &variable, home })?;
+        settings.complete(&Surroundings { variable: &variable, home }).map_err(LocationError::from)?;
     }
     Ok(location)
 }

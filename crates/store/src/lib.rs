@@ -45,7 +45,7 @@ use model::Owner;
 
 pub use archive::{ArchiveError, Exported, Imported, export, import};
 pub use chain::{Difference, Verification};
-pub use location::Location;
+pub use location::{Location, LocationError};
 pub use merge::{MergeError, Merged, merge};
 pub use record::{Judgements, ResultFilter, RunFilter, Store, StoreError, StoredEvent, TrialFilter};
 pub use selector::{SelectError, select_run, select_trial};

@@ -4,8 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use crate::StoreError;
-use crate::postgres::{SCHEMES, Settings};
+use crate::postgres::{SCHEMES, Settings, SettingsError};
 
 /// Place of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,12 +16,23 @@ pub enum Location {
     Postgres(Box<Settings>),
 }
 
+/// Reason why a text does not name a place for a record. It never contains the text, which may contain a password.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LocationError {
+    /// No store of this build has this URL scheme.
+    #[error("trialrun has no store for `{0}://`; a record is an SQLite file, given by its path, or `postgres://…`")]
+    UnknownScheme(String),
+    /// The URL of a database cannot be used.
+    #[error(transparent)]
+    Url(#[from] SettingsError),
+}
+
 impl FromStr for Location {
-    type Err = StoreError;
+    type Err = LocationError;
 
     /// Reads a path or a URL, such as `runs.db` or `postgres://host/name`. A URL with a scheme that no store of this
     /// build has is an error, not a strange path.
-    fn from_str(text: &str) -> Result<Self, StoreError> {
+    fn from_str(text: &str) -> Result<Self, LocationError> {
         let is_scheme = |scheme: &str| {
             scheme.starts_with(|first: char| first.is_ascii_alphabetic())
                 && scheme.chars().all(|char| char.is_ascii_alphanumeric() || "+-.".contains(char))
@@ -30,7 +40,7 @@ impl FromStr for Location {
         match text.split_once("://") {
             Some((scheme, _)) if SCHEMES.contains(&scheme) => Ok(Self::Postgres(Box::new(Settings::from_url(text)?))),
             // The rest of a URL may contain a password.
-            Some((scheme, _)) if is_scheme(scheme) => Err(StoreError::UnknownScheme(scheme.to_owned())),
+            Some((scheme, _)) if is_scheme(scheme) => Err(LocationError::UnknownScheme(scheme.to_owned())),
             _ => Ok(Self::File(text.into())),
         }
     }
@@ -61,7 +71,7 @@ mod tests {
             assert_eq!(path.parse::<Location>().unwrap(), Location::File(path.into()), "{path}");
         }
         let error = "mysql://user:hunter2@db/runs".parse::<Location>().unwrap_err();
-        assert!(matches!(&error, StoreError::UnknownScheme(scheme) if scheme == "mysql"));
+        assert!(matches!(&error, LocationError::UnknownScheme(scheme) if scheme == "mysql"));
         assert!(!error.to_string().contains("hunter2"), "{error}");
     }
 

@@ -6,7 +6,7 @@ use model::{
 };
 use serde_json::Value;
 
-use crate::postgres::SettingsError;
+use crate::location::LocationError;
 use crate::{Location, SelectError, Verification, select_run, select_trial};
 
 /// Records runs and reads them back.
@@ -298,12 +298,9 @@ pub enum StoreError {
     /// The stored data cannot be interpreted.
     #[error("the record is damaged: {0}")]
     Damaged(String),
-    /// No store of this build has this URL scheme.
-    #[error("trialrun has no store for `{0}://`; a record is an SQLite file, given by its path, or `postgres://…`")]
-    UnknownScheme(String),
-    /// The URL of a database cannot be used.
+    /// The place of the record is not known.
     #[error(transparent)]
-    Url(#[from] SettingsError),
+    Location(#[from] LocationError),
     /// Another owner writes the run.
     #[error("the run {run} now belongs to {owner}")]
     Taken {

@@ -280,16 +280,20 @@ impl fmt::Display for Settings {
             }
         }
         write!(f, "/{}", self.database().unwrap_or_default())?;
-        let mut separator = '?';
-        if self.is_socket() {
-            write!(f, "?host={}", self.host)?;
-            separator = '&';
-            if self.port != PORT {
-                write!(f, "&port={}", self.port)?;
-            }
-        }
-        if self.schema != SCHEMA {
-            write!(f, "{separator}schema={}", self.schema)?;
+        let mode = SslMode::ALL.iter().find(|(_, mode)| Some(*mode) == self.ssl_mode);
+        let file = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
+        let parameters = [
+            ("host", self.is_socket().then(|| self.host.clone())),
+            ("port", (self.is_socket() && self.port != PORT).then(|| self.port.to_string())),
+            ("schema", (self.schema != SCHEMA).then(|| self.schema.clone())),
+            ("sslmode", mode.map(|(name, _)| (*name).to_owned())),
+            ("sslrootcert", file(&self.root_certificate)),
+            ("sslcert", file(&self.certificate)),
+            ("sslkey", file(&self.key)),
+        ];
+        let set = parameters.into_iter().filter_map(|(name, value)| Some((name, value?)));
+        for ((name, value), separator) in set.zip(std::iter::once('?').chain(std::iter::repeat('&'))) {
+            write!(f, "{separator}{name}={value}")?;
         }
         Ok(())
     }
@@ -317,9 +321,14 @@ mod tests {
             ("postgres:///runs?host=/run/postgresql&password=hunter2", "postgres:///runs?host=/run/postgresql"),
             ("postgres://%2Frun%2Fpg/runs", "postgres:///runs?host=/run/pg"),
             ("postgres://ann@db", "postgres://ann@db/ann"),
+            (
+                "postgres://ann@db/a?sslrootcert=/ca.pem&sslmode=verify-ca",
+                "postgres://ann@db/a?sslmode=verify-ca&sslrootcert=/ca.pem",
+            ),
         ];
         for (url, shown) in cases {
             assert_eq!(read(url).to_string(), shown);
+            assert_eq!(read(shown).to_string(), shown);
             assert!(!format!("{:?}", read(url)).contains("hunter"), "{url}");
         }
         let special = read("postgres://ann:hunter%402@db");

@@ -19,6 +19,7 @@ use self::remover::{Removal, Remover, review_request};
 use crate::error::CliError;
 use crate::exit;
 use crate::global::Global;
+use crate::place;
 use crate::terminal::Terminal;
 use crate::workspace::WorkspaceArgs;
 use session::Session;
@@ -44,7 +45,8 @@ pub fn run(global: &Global, args: &CleanupArgs, terminal: &Terminal) -> Result<E
     let (mut recorded, mut left) = (Vec::new(), Vec::new());
     for file in &files {
         left.extend(manifest::read(file)?);
-        recorded.extend(crate::workspace::recorded_in(file.parent().unwrap_or(file)));
+        let directory = file.parent().unwrap_or(file);
+        recorded.extend(crate::workspace::recorded_in(directory, place::open(global, &[])?.environment()));
     }
     if files.is_empty() {
         let (store, run) = args.place.find(global, args.run.as_deref(), "latest")?;

@@ -1,39 +1,78 @@
 //! An agent that is a function in the program that embeds these libraries.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
+use model::text::shortened;
 use model::{Ending, Step, Usage, UserMessage};
-use sandbox::{BoxFuture, Breakage};
+use sandbox::{BoxFuture, Breakage, Sandbox};
+use serde_json::{Value, json};
 
+use crate::answer::Reported;
 use crate::session::Session;
 use crate::step_recorder::StepRecorder;
+use crate::transcript::{as_text, perform};
 use crate::turn::{Turn, finished, unless_stopped};
 use crate::{Agent, Description, SessionContext};
 
-/// Answer to one message, or the reason why there is none, in which case the agent has given up.
-type Answer = Result<String, String>;
+/// Maximum number of characters of an answer that are shown in a message.
+const SHOWN: usize = 300;
 
-type Execute = dyn Fn(String) -> BoxFuture<'static, Answer> + Send + Sync;
+/// Answer to one message: a text, or a map in the form that a program of the `subprocess` agent writes.
+type Answer = Result<Value, Ending>;
 
-/// An agent that answers each message with a function. It needs no sandbox, process or model.
+type Execute = dyn Fn(Call) -> BoxFuture<'static, Answer> + Send + Sync;
+
+/// A message to an [`Executor`], with what it may need to know about the trial.
+#[derive(Debug, Clone)]
+pub struct Call {
+    /// Printed id of the trial.
+    pub trial: String,
+    /// Id of the conversation, new for each trial.
+    pub conversation_id: String,
+    /// The message.
+    pub message: UserMessage,
+    /// Earlier messages of both sides, as `{role, content}`.
+    pub history: Vec<Value>,
+    /// The agent's working directory; `None` if the trial has no sandbox.
+    pub directory: Option<PathBuf>,
+    /// Time limit of the trial in milliseconds.
+    pub timeout_ms: u64,
+}
+
+/// An agent that answers each message with a function. It needs no process and no model.
 pub struct Executor {
     description: Description,
     execute: Arc<Execute>,
 }
 
 impl Executor {
-    /// Returns an agent called `name`. Like every agent, it lives until the process ends, so create it only once.
+    /// Returns an agent called `name` that answers text with text, or with the reason why it gives up. Like every
+    /// agent, it lives until the process ends, so create it only once.
     pub fn new<F, R>(name: &'static str, execute: F) -> &'static Self
     where
         F: Fn(String) -> R + Send + Sync + 'static,
-        R: Future<Output = Answer> + Send + 'static,
+        R: Future<Output = Result<String, String>> + Send + 'static,
     {
         let description = Description {
             efforts: Some(&[]),
             needs_sandbox: false,
             ..Description::new(name, "a function of the program that embeds trialrun")
         };
-        Box::leak(Box::new(Self { description, execute: Arc::new(move |message| Box::pin(execute(message))) }))
+        Self::answering(description, move |call| {
+            let answer = execute(call.message.text);
+            async move { answer.await.map(Value::String).map_err(|reason| Ending::GaveUp { reason }) }
+        })
+    }
+
+    /// Returns an agent that gets each message with its context, and answers with a text, or with a map that also
+    /// reports tool calls and usage. An error ends the conversation. The agent lives until the process ends.
+    pub fn answering<F, R>(description: Description, execute: F) -> &'static Self
+    where
+        F: Fn(Call) -> R + Send + Sync + 'static,
+        R: Future<Output = Answer> + Send + 'static,
+    {
+        Box::leak(Box::new(Self { description, execute: Arc::new(move |call| Box::pin(execute(call))) }))
     }
 }
 
@@ -52,6 +91,10 @@ impl Agent for Executor {
         let session_id = context.session_id(self.description.name);
         let session: Box<dyn Session> = Box::new(ExecutorSession {
             session_id,
+            trial: context.trial.to_string(),
+            sandbox: context.sandbox.clone(),
+            timeout_ms: context.setup.timeout_ms,
+            history: Vec::new(),
             step_recorder: StepRecorder::default(),
             execute: Arc::clone(&self.execute),
         });
@@ -61,24 +104,66 @@ impl Agent for Executor {
 
 struct ExecutorSession {
     session_id: String,
+    trial: String,
+    /// Kept until the conversation ends, because the function may work in its directory.
+    sandbox: Option<Arc<dyn Sandbox>>,
+    timeout_ms: u64,
+    history: Vec<Value>,
     step_recorder: StepRecorder,
     execute: Arc<Execute>,
 }
 
 impl ExecutorSession {
-    async fn answer(&mut self, message: &str, turn: &mut Turn) -> Result<(), Ending> {
-        self.step_recorder.next_turn();
+    async fn act(&mut self, message: &UserMessage, turn: &mut Turn) -> Result<(), Ending> {
         self.step_recorder.begin(turn, &self.session_id)?;
-        turn.record(Step::CallsUnreported)?;
-        let answered = unless_stopped(turn.stopping(), (self.execute)(message.to_owned())).await?;
-        let text = answered.map_err(|reason| Ending::GaveUp { reason })?;
-        self.step_recorder.say(turn, &text)?;
-        turn.record(finished(false, Usage::default(), Some(text), None))
+        turn.waiting("agent");
+        let call = Call {
+            trial: self.trial.clone(),
+            conversation_id: self.session_id.clone(),
+            message: message.clone(),
+            history: self.history.clone(),
+            directory: self.sandbox.as_ref().map(|sandbox| sandbox.work().to_owned()),
+            timeout_ms: self.timeout_ms,
+        };
+        let answered = unless_stopped(turn.stopping(), (self.execute)(call)).await;
+        let answer = answered.and_then(|value| read(value?)).inspect_err(|_| turn.misses_calls())?;
+        answer.warnings.iter().for_each(|warning| turn.warn(format!("unexpected content in the answer: {warning}")));
+        if !answer.tells_calls {
+            turn.record(Step::CallsUnreported)?;
+        }
+        perform(&answer.turns, &mut self.step_recorder, turn).await?;
+        if let Some(reason) = answer.error {
+            return Err(Ending::GaveUp { reason });
+        }
+        self.history.push(json!({"role": "user", "content": message.text}));
+        self.history.push(json!({"role": "assistant", "content": answer.text}));
+        turn.record(finished(false, answer.usage, answer.text, answer.result))
+    }
+}
+
+/// Reads an answer.
+fn read(answer: Value) -> Result<Reported, Ending> {
+    let nothing = |reason: String| Ending::GaveUp { reason };
+    match answer {
+        Value::Null => Err(nothing("it returned nothing".to_owned())),
+        Value::Object(map) => {
+            let shown = shortened(&Value::Object(map.clone()).to_string(), SHOWN);
+            Reported::read(map).ok_or_else(|| {
+                nothing(format!("its answer has no `message`, `text`, `content` or `response`: {shown}"))
+            })
+        }
+        plain => Ok(Reported::from_text(as_text(&plain))),
     }
 }
 
 impl Session for ExecutorSession {
     fn send<'a>(&'a mut self, message: &'a UserMessage, turn: &'a mut Turn) -> BoxFuture<'a, Ending> {
-        Box::pin(async move { self.answer(&message.text, turn).await.err().unwrap_or(Ending::Finished) })
+        Box::pin(async move {
+            let ending = self.act(message, turn).await.err().unwrap_or(Ending::Finished);
+            if matches!(ending, Ending::GaveUp { .. }) {
+                let _ = turn.record(finished(true, Usage::default(), None, None));
+            }
+            ending
+        })
     }
 }

@@ -72,7 +72,7 @@ pub use adversary::{ADVERSARIES, Adversary, Role};
 pub use call_ids::CallIds;
 pub use description::{Costs, Description};
 pub use event_sink::EventSink;
-pub use executor::Executor;
+pub use executor::{Call, Executor};
 pub use forged_reply::forged_replies;
 pub use pricing::{Bill, Pricing};
 pub use program::Program;

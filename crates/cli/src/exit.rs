@@ -22,8 +22,8 @@ pub const BUG: u8 = 70;
 const SIGNALS: [(&str, u8); 3] = [("SIGINT", 130), ("SIGTERM", 143), ("SIGHUP", 129)];
 
 /// Returns the exit code for a run that was stopped by a signal or another cause.
-pub fn of_stop(reason: &str) -> ExitCode {
-    ExitCode::from(SIGNALS.iter().find(|(signal, _)| *signal == reason).map_or(INCOMPLETE, |(_, code)| *code))
+pub fn of_stop(reason: &str) -> u8 {
+    SIGNALS.iter().find(|(signal, _)| *signal == reason).map_or(INCOMPLETE, |(_, code)| *code)
 }
 
 /// Exit codes of `run`, with their meanings and what a build should do.

@@ -18,8 +18,8 @@ static RECEIVED: AtomicU32 = AtomicU32::new(0);
 /// Number of the last signal.
 static LAST_SIGNAL: AtomicI32 = AtomicI32::new(0);
 
-/// The run to which signals are sent.
-static RUN: Mutex<Option<UnboundedSender<Control>>> = Mutex::new(None);
+/// The runs to which signals are sent.
+static RUNS: Mutex<Vec<UnboundedSender<Control>>> = Mutex::new(Vec::new());
 
 /// `true` if the signal thread has been started.
 static LISTENING: Mutex<bool> = Mutex::new(false);
@@ -28,12 +28,15 @@ static LISTENING: Mutex<bool> = Mutex::new(false);
 /// for a hanging disk.
 const AT_ONCE: u32 = 3;
 
-/// Sends signals to this run as controls, instead of to the previous one.
+/// Sends signals to this run as controls, in addition to other runs in progress.
 ///
 /// # Errors
 /// Returns an error if signal handlers cannot be installed.
 pub fn forward(controls: &UnboundedSender<Control>) -> io::Result<()> {
-    *RUN.lock().unwrap_or_else(PoisonError::into_inner) = Some(controls.clone());
+    let mut runs = RUNS.lock().unwrap_or_else(PoisonError::into_inner);
+    runs.retain(|run| !run.is_closed());
+    runs.push(controls.clone());
+    drop(runs);
     begin()
 }
 
@@ -82,7 +85,7 @@ async fn pass_on(mut arrivals: Signal, kind: SignalKind, name: &str) {
             // Processes end together with this one; directories are left to `prune`.
             std::process::exit(128 + kind.as_raw_value());
         }
-        if let Some(run) = &*RUN.lock().unwrap_or_else(PoisonError::into_inner) {
+        for run in &*RUNS.lock().unwrap_or_else(PoisonError::into_inner) {
             // Fails if the run is over, which is not an error.
             let _ = run.send(Control::Stop(name.to_owned()));
         }

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use clap::ValueEnum;
 use model::statistics::WithinMargin;
 use model::{RunRow, TrialRow};
-use report::{ComparedTrial, Comparison, Dimension};
+use report::{ComparedTrial, Comparison, Dimension, Style};
 use serde_json::{Value, json};
 use store::{RunFilter, Store, StoredEvent, TrialFilter};
 
@@ -217,20 +217,48 @@ pub fn run(global: &Global, args: &CompareArgs, terminal: &Terminal) -> Result<E
             terminal.out(&String::from_utf8_lossy(&page.map_err(|error| unwritten(&error))?));
         }
     }
+    Ok(ExitCode::from(code_of(&comparisons, args.any)))
+}
+
+/// Returns the exit code for comparisons. With `any`, a regression counts even if it may be chance.
+fn code_of(comparisons: &[Comparison], any: bool) -> u8 {
     let is_worse = |each: &Comparison| {
         let is_beyond_margin = each.within_margin() == Some(WithinMargin::Refuted);
-        each.has_regressed() || is_beyond_margin || args.any && each.has_regressions()
+        each.has_regressed() || is_beyond_margin || any && each.has_regressions()
     };
     let is_open = |each: &Comparison| {
         each.is_incomplete() || each.within_margin() == Some(WithinMargin::Open) || each.lacks_preference()
     };
-    Ok(ExitCode::from(if comparisons.iter().any(is_worse) {
+    if comparisons.iter().any(is_worse) {
         exit::FAILED
     } else if comparisons.iter().any(is_open) {
         exit::INCOMPLETE
     } else {
         exit::PASSED
-    }))
+    }
+}
+
+/// Compares two runs of the project with its own threshold. Returns the comparison as text and as JSON, and the exit
+/// code of `compare`.
+///
+/// # Errors
+/// Returns an error if there is no such run.
+pub fn runs(session: &Session, before: &str, after: &str) -> Result<(String, Value, u8), CliError> {
+    let configured = session.project.regression_threshold.as_ref().map(|set| set.value);
+    let options = ComparisonOptions {
+        threshold: configured.unwrap_or(report::THRESHOLD),
+        format: Format::Json,
+        judge: None,
+        trials: RefCell::default(),
+    };
+    let side = |wanted: &str| {
+        let store = session.read_store()?;
+        let (run, _) = session::named_run(&*store, wanted)?;
+        Side::read((store, run))
+    };
+    let comparisons = [between(&side(before)?, &side(after)?, &options)?];
+    let text = joined(&comparisons, |each| each.draw(&Style::plain()));
+    Ok((text, to_json(&comparisons, None), code_of(&comparisons, false)))
 }
 
 /// Compares two runs.

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::process::ExitCode;
 
 use report::columns;
-use serde_json::json;
+use runner::PlannedTrial;
+use serde_json::{Value, json};
 
 use session::AUTO_SANDBOX;
 
@@ -111,6 +112,18 @@ pub fn run(global: &Global, args: &ListArgs, terminal: &Terminal) -> Result<Exit
     } else {
         exit::PASSED
     }))
+}
+
+/// Returns a planned trial as JSON.
+pub fn row(trial: &PlannedTrial) -> Value {
+    json!({
+        "id": trial.id.to_string(), "suite": trial.id.suite, "case": trial.id.case, "arm": trial.id.arm,
+        "agent": trial.arm.agent, "model": trial.arm.model, "repetition": trial.id.repetition,
+        "title": trial.case.description, "tags": trial.case.tags, "source": trial.case.source,
+        "skill": trial.case.subject.skill().filter(|skill| skill.directory.is_some()).map(|skill| &skill.name),
+        "should_trigger": trial.case.skill_eval.as_ref().map(|eval| eval.should_trigger),
+        "side_effect_level": trial.case.skill_eval.as_ref().map(|eval| eval.side_effect_level.name()),
+    })
 }
 
 /// Maximum number of warnings that are shown below a list.

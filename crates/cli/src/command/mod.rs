@@ -29,6 +29,7 @@ pub mod reference;
 pub mod regrade;
 pub mod report;
 pub mod rerun;
+pub mod rpc;
 pub mod run;
 pub mod schema;
 pub mod show;
@@ -44,7 +45,7 @@ use clap::Subcommand;
 /// Groups of commands in the help, with the names of their commands. A test checks that each command is in one.
 pub const GROUPS: [(&str, &[&str]); 6] = [
     ("Write and check tests", &["init", "discover", "gen", "check", "audit", "list", "plan"]),
-    ("Run", &["run", "view", "cassettes", "rerun", "mcp"]),
+    ("Run", &["run", "view", "cassettes", "rerun", "mcp", "rpc"]),
     ("Workers", &["work", "workers", "pause", "continue", "cancel"]),
     ("Read results", &["show", "status", "history", "report", "compare", "trend", "bisect", "calibrate"]),
     ("Records", &["regrade", "export", "import", "merge", "verify", "cleanup", "prune"]),
@@ -110,6 +111,8 @@ pub enum Command {
     /// Serve list, check, run, show, compare and audit to coding agents, with the Model Context Protocol on stdin and
     /// stdout
     Mcp,
+    /// Serve programs in other languages, with JSON-RPC 2.0 on stdin and stdout
+    Rpc,
     /// Compare two runs, or the models, agents or variants of one
     #[command(alias = "diff")]
     Compare(compare::CompareArgs),

@@ -6,7 +6,9 @@ mod text;
 
 use std::process::ExitCode;
 
-use serde_json::json;
+use runner::Plan;
+use serde_json::{Value, json};
+use session::Session;
 
 use crate::error::CliError;
 use crate::exit;
@@ -50,16 +52,26 @@ pub fn run(global: &Global, args: &PlanArgs, terminal: &Terminal) -> Result<Exit
     if plan.trials.is_empty() {
         return Err(prepared.nothing_selected());
     }
+    let (text, json) = forecast(&session, plan)?;
+    if args.json {
+        terminal.json(&json);
+    } else {
+        terminal.out(&text);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Returns what a run can show, as text and as JSON.
+///
+/// # Errors
+/// Returns an error if the record cannot be read.
+pub fn forecast(session: &Session, plan: &Plan) -> Result<(String, Value), CliError> {
     let history = match session.find_store()? {
         Some(store) => History::read(&*store, plan)?,
         None => History::default(),
     };
     let forecast = Forecast::of(plan, &history, plan.settings.jobs);
-    if args.json {
-        let max_run_cost = plan.settings.limits.max_run_cost;
-        terminal.json(&json!({ "schema": "trialrun.plan/1", "plan": forecast, "max_run_cost_usd": max_run_cost }));
-    } else {
-        terminal.out(&text::text(&forecast, plan.settings.limits.max_run_cost));
-    }
-    Ok(ExitCode::SUCCESS)
+    let max_run_cost = plan.settings.limits.max_run_cost;
+    let json = json!({ "schema": "trialrun.plan/1", "plan": forecast, "max_run_cost_usd": max_run_cost });
+    Ok((text::text(&forecast, max_run_cost), json))
 }

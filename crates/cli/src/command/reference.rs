@@ -74,6 +74,7 @@ fn sections(definition: clap::Command) -> BTreeMap<String, String> {
         report::json_reference(),
         suite::reference(),
         exit::reference(),
+        super::rpc::protocol::reference(),
         hooks::reference(),
         command_line(definition),
         settings,

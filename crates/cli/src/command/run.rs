@@ -148,7 +148,7 @@ pub fn run_planned(
     reporters.extend(github);
     reporters.extend(otlp);
     let (judgements, providers) = (planned.plan.settings.judge.store.clone(), planned.plan.settings.providers.clone());
-    let launch = Launch { reporters, hash, artifacts, signals: place::SIGNALS };
+    let launch = Launch { reporters, hash, artifacts, signals: place::SIGNALS, controls: None };
     let local = match queue {
         Some((coordinator, settings)) => {
             planned.plan.place = Some(coordinator);
@@ -170,7 +170,7 @@ pub fn run_planned(
     for path in written.into_iter().flatten() {
         terminal.out(&format!("wrote {}\n", path.display()));
     }
-    let concluded = conclude(&args.gates, ended, terminal);
+    let concluded = conclude(&args.gates, &ended, terminal);
     if !args.hooks.cleanup {
         return concluded;
     }
@@ -191,20 +191,30 @@ pub fn is_accepted(planned: &Planned, strict: bool, terminal: &Terminal) -> bool
 /// Prints the messages at the end of a run, and returns the exit code.
 pub fn conclude(
     gates: &GateArgs,
-    (ended, recorded): (RunEnd, Recorded),
+    (ended, recorded): &(RunEnd, Recorded),
     terminal: &Terminal,
 ) -> Result<ExitCode, CliError> {
+    if recorded.error.is_none() {
+        for path in &ended.left_over {
+            terminal.err(&format!("warning: a sandbox could not be removed: {path}\n"));
+        }
+        for error in &recorded.report_errors {
+            terminal.error(&CliError::environment(format!("a report is incomplete: {error}")));
+        }
+    }
+    code_of(gates, ended, recorded).map(ExitCode::from)
+}
+
+/// Returns the exit code for a run that has ended.
+///
+/// # Errors
+/// Returns an error if the run was not recorded, or if a hook prevented it.
+pub fn code_of(gates: &GateArgs, ended: &RunEnd, recorded: &Recorded) -> Result<u8, CliError> {
     if let Some(error) = &recorded.error {
         return Err(CliError::environment(format!("recording failed, so the run was stopped: {error}")));
     }
-    for path in &ended.left_over {
-        terminal.err(&format!("warning: a sandbox could not be removed: {path}\n"));
-    }
-    for error in &recorded.report_errors {
-        terminal.error(&CliError::environment(format!("a report is incomplete: {error}")));
-    }
-    if let Some(reason) = ended.stopped_by {
-        return Ok(exit::of_stop(&reason));
+    if let Some(reason) = &ended.stopped_by {
+        return Ok(exit::of_stop(reason));
     }
     if let Some(hook) = &ended.refused {
         return Err(refused(hook));
@@ -212,7 +222,7 @@ pub fn conclude(
     let code = gates.gate().exit_code(&ended.summary);
     // A missing report must be visible in the exit code.
     let is_incomplete = code == exit::PASSED && !recorded.report_errors.is_empty();
-    Ok(ExitCode::from(if is_incomplete { exit::INCOMPLETE } else { code }))
+    Ok(if is_incomplete { exit::INCOMPLETE } else { code })
 }
 
 /// Returns the error for a run that a pre-run command prevented.
@@ -255,7 +265,7 @@ fn broken_files(plan: &Plan) -> Option<String> {
 const MAX_BROKEN_FILES: usize = 20;
 
 /// Warns if agents can push to the real source repository, and returns the number of trials in which they can.
-fn warn_of_real_remotes(plan: &Plan, terminal: &Terminal) -> usize {
+pub fn warn_of_real_remotes(plan: &Plan, terminal: &Terminal) -> usize {
     let settings = &plan.settings.sandbox;
     let Some(source) = &settings.source_repo else { return 0 };
     let is_real = |case: &Case| settings.remote_of(case) == RemoteMode::Real;

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use clap::ValueEnum;
 use serde_json::Value;
 
+use super::rpc;
 use crate::error::CliError;
 use crate::terminal::Terminal;
 
@@ -32,6 +33,12 @@ enum Kind {
     Report,
     /// The JSON of `compare`.
     Compare,
+    /// The messages of `rpc`.
+    Rpc,
+    /// The messages of `rpc`: types for Python.
+    RpcPython,
+    /// The messages of `rpc`: TypeScript declarations.
+    RpcTypes,
     /// Tests as code: TypeScript declarations.
     Types,
 }
@@ -39,23 +46,32 @@ enum Kind {
 /// Prints a JSON schema, or the declarations.
 pub fn run(args: &SchemaArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     match schema(args.kind) {
-        Some(schema) => terminal.json(&schema),
-        None => terminal.out(&grade::declarations()),
+        Schema::Json(schema) => terminal.json(&schema),
+        Schema::Text(text) => terminal.out(&text),
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn schema(kind: Kind) -> Option<Value> {
-    match kind {
-        Kind::Scenario => Some(suite::scenario_schema(grade::assertion_schema(&["id"]))),
-        Kind::Conversation => Some(suite::conversation_schema(grade::assertion_schema(&[]))),
-        Kind::Fixtures => Some(suite::fixture_schema()),
-        Kind::Evals => Some(suite::evals_schema()),
-        Kind::Config => Some(suite::config_schema()),
-        Kind::Report => Some(report::report_schema()),
-        Kind::Compare => Some(report::comparison_schema()),
-        Kind::Types => None,
-    }
+/// A schema in its own notation.
+enum Schema {
+    Json(Value),
+    Text(String),
+}
+
+fn schema(kind: Kind) -> Schema {
+    Schema::Json(match kind {
+        Kind::Scenario => suite::scenario_schema(grade::assertion_schema(&["id"])),
+        Kind::Conversation => suite::conversation_schema(grade::assertion_schema(&[])),
+        Kind::Fixtures => suite::fixture_schema(),
+        Kind::Evals => suite::evals_schema(),
+        Kind::Config => suite::config_schema(),
+        Kind::Report => report::report_schema(),
+        Kind::Compare => report::comparison_schema(),
+        Kind::Rpc => rpc::protocol::schema(),
+        Kind::RpcPython => return Schema::Text(rpc::protocol::python()),
+        Kind::RpcTypes => return Schema::Text(rpc::protocol::typescript()),
+        Kind::Types => return Schema::Text(grade::declarations()),
+    })
 }
 
 #[cfg(test)]
@@ -64,7 +80,10 @@ mod tests {
 
     #[test]
     fn every_kind_of_file_has_its_own_schema() {
-        let schemas = Kind::value_variants().iter().filter_map(|kind| schema(*kind));
+        let schemas = Kind::value_variants().iter().filter_map(|kind| match schema(*kind) {
+            Schema::Json(schema) => Some(schema),
+            Schema::Text(_) => None,
+        });
         let titles: Vec<Value> = schemas.map(|schema| schema["title"].clone()).collect();
         assert!(titles.iter().all(Value::is_string), "{titles:?}");
         assert!(titles.contains(&"fixtures".into()));

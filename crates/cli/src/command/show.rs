@@ -53,14 +53,33 @@ impl Shown {
         Ok(Self { row, record, events })
     }
 
+    fn json(&self, store: &dyn Store) -> Result<Value, CliError> {
+        let mut json = report::show_json(&self.record, &self.events, &self.row.run);
+        if let Some(fields) = json.as_object_mut() {
+            fields.insert("run_hash".to_owned(), store.select(&self.row.run)?.hash.into());
+        }
+        Ok(json)
+    }
+
     fn parts(&self) -> (&TrialRecord, &[Envelope], &str) {
         (&self.record, &self.events, &self.row.run)
     }
 }
 
+/// Returns a trial as text and as JSON.
+///
+/// # Errors
+/// Returns an error if there is no such trial.
+pub fn trial(store: &dyn Store, wanted: &str) -> Result<(String, Value), CliError> {
+    let shown = Shown::read(store, wanted)?;
+    let (record, events, run) = shown.parts();
+    Ok((report::show(record, events, run, &Style::plain()), shown.json(store)?))
+}
+
 /// Shows one trial, a part of it, or two trials side by side.
 pub fn run(global: &Global, args: &ShowArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let store = place::open(global, &[])?.read_store()?;
+    let style = &terminal.out_style;
     if let Some(run) = named_run(&*store, &args.trial)? {
         if args.other.is_some() || args.step.is_some() || args.diff || args.json {
             let wrong = format!("`{}` is a run, and not a trial", args.trial);
@@ -78,7 +97,6 @@ pub fn run(global: &Global, args: &ShowArgs, terminal: &Terminal) -> Result<Exit
         if (&shown.row.run, &shown.row.id) == (&other.row.run, &other.row.id) {
             let same = format!("`{}` and `{named}` both name the trial {}", args.trial, record.id);
             return Err(CliError::usage(same).hint("`trialrun show CASE` lists the trials of a case"));
-    let style = &terminal.out_style;
         }
         terminal.out(&report::show_two([shown.parts(), other.parts()], style));
     } else if let Some(step) = args.step {
@@ -90,11 +108,7 @@ pub fn run(global: &Global, args: &ShowArgs, terminal: &Terminal) -> Result<Exit
     } else if args.diff {
         terminal.out(&report::show_diff(record, events, style));
     } else if args.json {
-        let mut json = report::show_json(record, events, run);
-        if let Some(fields) = json.as_object_mut() {
-            fields.insert("run_hash".to_owned(), store.select(run)?.hash.into());
-        }
-        terminal.json(&json);
+        terminal.json(&shown.json(&*store)?);
     } else {
         terminal.out(&report::show(record, events, run, style));
         if let Some(hash) = store.select(run)?.hash {

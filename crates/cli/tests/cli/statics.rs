@@ -12,7 +12,7 @@ const KNOWN: [(&str, &str); 14] = [
     ("cli/src/signals.rs LAST_SIGNAL", "signals are sent to a process"),
     ("cli/src/signals.rs LISTENING", "signals are sent to a process"),
     ("cli/src/signals.rs RECEIVED", "signals are sent to a process"),
-    ("cli/src/signals.rs RUN", "signals are sent to a process"),
+    ("cli/src/signals.rs RUNS", "signals are sent to a process"),
     ("expect/src/allowance.rs STOPPED", "counts within one judgement on a thread"),
     ("expect/src/schema/undecided.rs UNDECIDED", "the result of one call of a library on a thread"),
     ("grade/src/scripts.rs IDLE", "engines cannot change threads; each belongs to the `Scripts` with its id"),

@@ -4,7 +4,7 @@ use model::{Excerpt, Failure, Finding};
 use serde_json::Value;
 
 use super::diagnostic::place_of;
-use super::{Paint, diff, indented};
+use super::{Paint, Style, diff, indented};
 
 /// Maximum number of failures of one finding.
 const MAX_PER_FINDING: usize = 5;
@@ -16,6 +16,12 @@ const MESSAGE: usize = 300;
 const VALUE: usize = 160;
 /// Width to which the names of notes are padded.
 const NAME: usize = "expected:".len();
+
+/// Formats mismatches that do not belong to a trial.
+pub fn mismatches(failures: &[Failure], style: &Style) -> String {
+    let finding = Finding { failures: failures.to_vec(), ..Finding::default() };
+    draw(&finding, true, true, &Paint::new(*style))
+}
 
 /// Formats the failures of a finding. `counts` is `true` if they are a reason why the trial did not pass; `all` is
 /// `true` to show everything.

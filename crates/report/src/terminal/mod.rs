@@ -35,6 +35,7 @@ pub(crate) use summary::{RunSummary, cost, pass_rates, verdict as run_verdict};
 
 pub use crate::style::Style;
 pub use diagnostic::{diagnostics, tally};
+pub use failure::mismatches;
 pub use last_line::last_line;
 pub use result::result;
 pub use screen::terminal_size;

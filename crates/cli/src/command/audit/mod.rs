@@ -116,7 +116,7 @@ pub fn run(global: &Global, args: &AuditArgs, terminal: &Terminal) -> Result<Exi
         mutations.enter(&mut builder, records.take());
     }
     if let Some(reason) = stopped {
-        return Ok(exit::of_stop(&reason));
+        return Ok(ExitCode::from(exit::of_stop(&reason)));
     }
     let mut audit = builder.finish();
     if args.hack {
@@ -128,7 +128,7 @@ pub fn run(global: &Global, args: &AuditArgs, terminal: &Terminal) -> Result<Exi
             }
         };
         if let Some(reason) = hacks.stopped {
-            return Ok(exit::of_stop(&reason));
+            return Ok(ExitCode::from(exit::of_stop(&reason)));
         }
         audit.weaknesses.splice(0..0, hacks.weaknesses);
         audit.hacks = hacks.hacks;

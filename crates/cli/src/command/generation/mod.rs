@@ -143,7 +143,7 @@ pub fn run(global: &Global, args: &GenArgs, terminal: &Terminal) -> Result<ExitC
         terminal.out(&report::clean(&text::summary(&generated, &request, agent, configured.as_deref())));
     }
     if let Some(reason) = stopped {
-        return Ok(exit::of_stop(&reason));
+        return Ok(ExitCode::from(exit::of_stop(&reason)));
     }
     let is_incomplete = generated.admitted.is_empty() || generated.rejected.iter().any(|test| test.is_trouble);
     Ok(ExitCode::from(if is_incomplete { exit::INCOMPLETE } else { exit::PASSED }))

@@ -1,0 +1,398 @@
+"""A connection to ``trialrun rpc``."""
+
+import asyncio
+import collections
+import ctypes
+import inspect
+import json
+import os
+import signal
+import subprocess
+import threading
+from concurrent.futures import Future
+from types import TracebackType
+from typing import Any, Awaitable, Callable, Deque, Dict, List, Mapping, Optional, Type, cast
+
+from ._agent import Agent, Message, Unreachable, answer_of, reason_of
+from ._program import find_program
+from ._protocol import PROTOCOL, EventParams
+
+MAX_ANSWER = 16 << 20
+"""Maximum size of an answer in bytes, as for agents that are programs."""
+
+UNREACHABLE = -32050
+GAVE_UP = 1
+
+GRACE = 10.0
+"""Seconds that the program has to end after its standard input was closed."""
+
+
+class TrialrunError(Exception):
+    """A request that could not be carried out."""
+
+    def __init__(self, code: int, message: str, data: Any = None) -> None:
+        self.code = code
+        self.data: Dict[str, Any] = cast(Dict[str, Any], data) if isinstance(data, dict) else {}
+        self.message = message
+        lines = [message]
+        # The problems of tests, with their lines.
+        if self.data.get("text"):
+            lines = [str(self.data["text"]).rstrip()]
+        lines += [f"  help: {hint}" for hint in self.data.get("hints", [])]
+        super().__init__("\n".join(lines))
+
+
+class ProtocolError(TrialrunError):
+    """The program ended, or does not speak this version of the protocol."""
+
+
+class Cancelled(BaseException):
+    """Raised in the thread of an agent whose answer is no longer expected."""
+
+
+Listener = Callable[[EventParams], None]
+
+
+class _Run:
+    """A run in progress."""
+
+    def __init__(self, agents: Mapping[str, Agent], listener: Optional[Listener]) -> None:
+        self.agents = agents
+        self.listener = listener
+
+
+class Client:
+    """A process of ``trialrun rpc``. Use it in a ``with`` statement, at whose end nothing is left running."""
+
+    def __init__(self, program: Optional[str] = None, directory: Optional[str] = None) -> None:
+        self._lock = threading.Lock()
+        self._writing = threading.Lock()
+        self._last = 0
+        self._requests: Dict[int, "Future[Any]"] = {}
+        self._runs: Dict[int, _Run] = {}
+        self._callbacks: Dict[int, Callable[[], None]] = {}
+        self._loop: Optional[asyncio.AbstractEventLoop] = None
+        self._closed = False
+        self._stderr: Deque[str] = collections.deque(maxlen=50)
+        self.program = program or find_program()
+        try:
+            # A process group of its own: Ctrl-C reaches only this program, which then cancels the run.
+            self._process = subprocess.Popen(
+                [self.program, "rpc"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                cwd=directory,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise ProtocolError(0, f"cannot start {self.program}: {error}") from error
+        self._threads = [
+            threading.Thread(target=self._read, name="trialrun-read", daemon=True),
+            threading.Thread(target=self._read_stderr, name="trialrun-stderr", daemon=True),
+        ]
+        for thread in self._threads:
+            thread.start()
+        try:
+            self.call("initialize", {"protocol": PROTOCOL, "client": {"name": "trialrun-python", "version": _version()}})
+        except BaseException as error:
+            self.close()
+            if isinstance(error, TrialrunError):
+                raise ProtocolError(error.code, f"{self.program}: {error.message}", error.data) from None
+            raise
+
+    def __enter__(self) -> "Client":
+        return self
+
+    def __exit__(
+        self,
+        kind: Optional[Type[BaseException]],
+        error: Optional[BaseException],
+        trace: Optional[TracebackType],
+    ) -> None:
+        self.close()
+
+    def is_alive(self) -> bool:
+        """Returns False if the program has ended."""
+        return not self._closed and self._process.poll() is None
+
+    def call(self, method: str, params: Mapping[str, Any]) -> Any:
+        """Sends a request and returns its result."""
+        return self._request(method, params, None)[1].result()
+
+    def run(
+        self,
+        params: Mapping[str, Any],
+        agents: Optional[Mapping[str, Agent]] = None,
+        listener: Optional[Listener] = None,
+    ) -> Any:
+        """Runs tests and returns the result. ``listener`` gets each event, in another thread. Ctrl-C stops the run; a
+        second one kills its agents."""
+        number, result = self.start(params, agents, listener)
+        interrupts = 0
+        while True:
+            try:
+                return result.result() if interrupts == 0 else self._after_interrupt(result)
+            except KeyboardInterrupt:
+                interrupts += 1
+                if interrupts > 2 or result.done():
+                    raise
+                self.cancel(number)
+
+    def _after_interrupt(self, result: "Future[Any]") -> Any:
+        """Waits until the run has ended, and then reports the interrupt."""
+        result.exception()
+        raise KeyboardInterrupt
+
+    def start(
+        self,
+        params: Mapping[str, Any],
+        agents: Optional[Mapping[str, Agent]] = None,
+        listener: Optional[Listener] = None,
+    ) -> "tuple[int, Future[Any]]":
+        """Starts a run. Returns its number, with which it can be cancelled, and its result."""
+        agents = agents or {}
+        sent = {**params, "agents": {name: agent.settings for name, agent in agents.items()}}
+        return self._request("run", sent, _Run(agents, listener))
+
+    def cancel(self, number: int) -> bool:
+        """Stops the run with this number. Returns False if it is not in progress."""
+        return bool(self.call("cancel", {"id": number})["found"])
+
+    def close(self) -> None:
+        """Ends the program, which stops all runs."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+        stdin = self._process.stdin
+        if stdin is not None:
+            try:
+                stdin.close()
+            except OSError:
+                pass
+        try:
+            self._process.wait(GRACE)
+        except subprocess.TimeoutExpired:
+            self._signal(signal.SIGTERM)
+            try:
+                self._process.wait(GRACE)
+            except subprocess.TimeoutExpired:
+                self._signal(signal.SIGKILL)
+                self._process.wait()
+        current = threading.current_thread()
+        for thread in self._threads:
+            if thread is not current:
+                thread.join(GRACE)
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._loop = None
+
+    def _signal(self, number: int) -> None:
+        try:
+            os.killpg(self._process.pid, number)
+        except ProcessLookupError:
+            pass
+
+    def _request(
+        self, method: str, params: Mapping[str, Any], run: Optional[_Run]
+    ) -> "tuple[int, Future[Any]]":
+        answer: "Future[Any]" = Future()
+        with self._lock:
+            self._last += 1
+            number = self._last
+            self._requests[number] = answer
+            if run is not None:
+                self._runs[number] = run
+        try:
+            self._send({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
+        except BaseException:
+            with self._lock:
+                self._requests.pop(number, None)
+                self._runs.pop(number, None)
+            raise
+        return number, answer
+
+    def _send(self, message: Mapping[str, Any]) -> None:
+        self._write(_encoded(message))
+
+    def _write(self, line: bytes) -> None:
+        stdin = self._process.stdin
+        assert stdin is not None
+        try:
+            with self._writing:
+                stdin.write(line)
+                stdin.flush()
+        except (OSError, ValueError):
+            raise self._gone() from None
+
+    def _gone(self) -> ProtocolError:
+        """Returns the error for a program that has ended."""
+        try:
+            code = self._process.wait(1.0)
+        except subprocess.TimeoutExpired:
+            return ProtocolError(0, "the connection to trialrun is closed")
+        self._threads[1].join(1.0)
+        how = f"exit code {code}" if code >= 0 else f"signal {-code}"
+        return ProtocolError(0, "\n".join([f"trialrun ended unexpectedly ({how})", *self._stderr]))
+
+    def _read(self) -> None:
+        stdout = self._process.stdout
+        assert stdout is not None
+        for line in stdout:
+            try:
+                message = json.loads(line)
+            except ValueError:
+                self._stderr.append(f"not JSON: {line[:200]!r}")
+                continue
+            self._take(message)
+        self._end()
+
+    def _end(self) -> None:
+        """Fails everything that waits for an answer."""
+        with self._lock:
+            requests, self._requests = self._requests, {}
+            callbacks, self._callbacks = self._callbacks, {}
+            self._runs.clear()
+            for cancel in callbacks.values():
+                cancel()
+        if requests:
+            error = self._gone()
+            for request in requests.values():
+                request.set_exception(error)
+
+    def _read_stderr(self) -> None:
+        stderr = self._process.stderr
+        assert stderr is not None
+        for line in stderr:
+            self._stderr.append(line.decode(errors="replace").rstrip("\n"))
+
+    def _take(self, message: Dict[str, Any]) -> None:
+        method = message.get("method")
+        if method == "event":
+            params = cast(EventParams, message["params"])
+            run = self._runs.get(cast(int, params["run"]))
+            if run is not None and run.listener is not None:
+                run.listener(params)
+        elif method == "agent/send":
+            thread = threading.Thread(
+                target=self._answer, args=(message["id"], message["params"]), name="trialrun-agent", daemon=True
+            )
+            thread.start()
+        elif method == "cancelCallback":
+            with self._lock:
+                cancel = self._callbacks.pop(message["params"]["id"], None)
+                if cancel is not None:
+                    cancel()
+        elif method is None:
+            self._finish(message)
+
+    def _finish(self, message: Dict[str, Any]) -> None:
+        with self._lock:
+            number = message.get("id")
+            request = self._requests.pop(number, None) if isinstance(number, int) else None
+            if isinstance(number, int):
+                self._runs.pop(number, None)
+        if request is None:
+            return
+        error = message.get("error")
+        if error is None:
+            request.set_result(message.get("result"))
+        else:
+            request.set_exception(TrialrunError(error.get("code", 0), error.get("message", ""), error.get("data")))
+
+    def _answer(self, number: int, params: Any) -> None:
+        """Lets an agent answer a message."""
+        try:
+            self._respond(number, params)
+        except (Cancelled, ProtocolError):
+            pass
+
+    def _respond(self, number: int, params: Any) -> None:
+        thread = threading.get_ident()
+        with self._lock:
+            self._callbacks[number] = lambda: _raise_in(thread)
+        answer: Dict[str, Any]
+        try:
+            run = self._runs[params["run"]]
+            reply = run.agents[params["agent"]].function(Message.of(params))
+            if inspect.isawaitable(reply):
+                reply = self._await(number, reply)
+            answer = {"result": answer_of(reply)}
+        except Cancelled:
+            raise
+        except Unreachable as error:
+            answer = {"error": {"code": UNREACHABLE, "message": reason_of(error)}}
+        except BaseException as error:
+            answer = {"error": {"code": GAVE_UP, "message": reason_of(error)}}
+        line = self._encoded_answer(number, answer)
+        with self._lock:
+            is_expected = self._callbacks.pop(number, None) is not None
+        if is_expected:
+            self._write(line)
+
+    def _encoded_answer(self, number: int, answer: Dict[str, Any]) -> bytes:
+        head: Dict[str, Any] = {"jsonrpc": "2.0", "id": number}
+        try:
+            line = _encoded({**head, **answer})
+        except (TypeError, ValueError, RecursionError) as error:
+            message = f"the answer cannot be written as JSON: {error}"
+            return _encoded({**head, "error": {"code": GAVE_UP, "message": message}})
+        if len(line) > MAX_ANSWER:
+            message = f"the answer has more than {MAX_ANSWER >> 20} MiB"
+            return _encoded({**head, "error": {"code": GAVE_UP, "message": message}})
+        return line
+
+    def _await(self, number: int, reply: Awaitable[Any]) -> Any:
+        """Waits for a coroutine. All coroutines share one event loop, in a thread of its own."""
+
+        async def wait() -> Any:
+            return await reply
+
+        with self._lock:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                threading.Thread(target=self._loop.run_forever, name="trialrun-async", daemon=True).start()
+            future = asyncio.run_coroutine_threadsafe(wait(), self._loop)
+            self._callbacks[number] = lambda: _cancel(future)
+        try:
+            return future.result()
+        except BaseException as error:
+            if future.cancelled():
+                raise Cancelled from None
+            raise error
+
+
+def _cancel(future: "Future[Any]") -> None:
+    future.cancel()
+
+
+def _raise_in(thread: int) -> None:
+    """Ends a thread that runs Python code. Code that waits outside Python ends later."""
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(Cancelled))
+
+
+def _encoded(message: Mapping[str, Any]) -> bytes:
+    return json.dumps(message, separators=(",", ":"), allow_nan=False, default=_plain).encode() + b"\n"
+
+
+def _plain(value: object) -> object:
+    """Returns a value that JSON has, for values of well-known kinds that it does not have."""
+    if isinstance(value, os.PathLike):
+        return os.fspath(cast("os.PathLike[str]", value))
+    if isinstance(value, (set, frozenset, tuple)):
+        items: List[Any] = list(cast("set[Any]", value))
+        return items
+    dump = getattr(value, "model_dump", None)
+    if callable(dump):
+        return dump(mode="json")
+    raise TypeError(f"{type(value).__name__} is not a value of JSON")
+
+
+def _version() -> str:
+    from importlib import metadata
+
+    try:
+        return metadata.version("trialrun")
+    except metadata.PackageNotFoundError:
+        return "0"

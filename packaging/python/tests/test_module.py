@@ -1,0 +1,269 @@
+"""The module, with the real program."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+import trialrun
+from trialrun._client import Client
+
+PARIS = [{"contains": "Paris"}]
+
+
+@trialrun.agent(costs=False)
+def bot(message):
+    return "The capital of France is Paris." if "France" in message else "I do not know."
+
+
+def children() -> str:
+    """Returns the processes that this process has started."""
+    return subprocess.run(["ps", "-o", "args=", "--ppid", str(os.getpid())], capture_output=True, text=True).stdout
+
+
+def test_a_trial_passes_and_fails():
+    passed = trialrun.trial("What is the capital of France?", agent=bot, expect=PARIS, trials=2)
+    assert passed.passed and bool(passed) and passed.failure == ""
+    assert [trial["outcome"] for trial in passed.trials] == ["passed", "passed"]
+    assert passed.trials[0]["answer"] == "The capital of France is Paris."
+    failed = trialrun.trial("What is the capital of Spain?", agent=bot, expect=PARIS)
+    assert not failed.passed and failed.exit_code == 1
+    assert "Paris" in failed.failure and "I do not know." in failed.failure
+    with pytest.raises(trialrun.TrialsFailed, match="I do not know"):
+        failed.raise_for_failure()
+    assert "Paris" in failed._repr_html_() and "<table>" in failed._repr_html_()
+    assert "rpc" not in children()
+
+
+def test_a_suite_runs_with_functions_and_their_tool_calls():
+    Path("tests").mkdir()
+    Path("tests/order.yaml").write_text(
+        "name: order\nagent: shop\nturns:\n  - says: Where is order 7?\n    expect:\n"
+        "      - tool_called: { tool: lookup, args_match: { id: '7' } }\n  - says: And now?\n"
+        "assertions:\n  - contains: second\n"
+    )
+    seen = []
+
+    @trialrun.agent(name="shop")
+    async def shop(message: trialrun.Message):
+        await asyncio.sleep(0)
+        seen.append((str(message), len(message.history), message.directory, message.conversation_id))
+        calls = [{"name": "lookup", "arguments": {"id": 7}, "result": "sent"}] if not message.history else []
+        return {"text": "second" if message.history else "first", "tool_calls": calls, "usage": {"input": 3, "output": 2}}
+
+    assert trialrun.check(agents=[shop]).valid
+    listed = trialrun.list_trials(agents=[shop])
+    assert [trial["case"] for trial in listed] == ["order"] and listed[0]["may_cost"]
+    events = []
+    run = trialrun.run(agents=[shop], on_event=lambda event: events.append(event["event"]["type"]))
+    assert run.passed, run.failure
+    assert [entry[:3] for entry in seen] == [("Where is order 7?", 0, None), ("And now?", 2, None)]
+    assert events[0] == "run_started" and events[-1] == "run_finished" and "step" in events
+    assert run.trials[0]["tool_calls"][0]["name"] == "lookup"
+    assert "Where is order 7?" in trialrun.show("order")["text"]
+    trialrun.run(agents=[shop])
+    assert trialrun.compare().exit_code in (0, 3)
+
+
+def test_an_agent_works_in_its_directory():
+    @trialrun.agent(sandbox=True, costs=False)
+    def writer(message):
+        (message.directory / "notes.md").write_text((message.directory / "todo.md").read_text().upper())
+        return "done"
+
+    run = trialrun.trial(
+        "Copy it", agent=writer, files={"todo.md": "milk"}, expect=[{"file_contains": {"path": "notes.md", "contains": "MILK"}}]
+    )
+    assert run.passed, run.failure
+
+
+@pytest.mark.parametrize(
+    "behaviour, outcome, reason",
+    [
+        ("raises", "failed", "ValueError: no idea"),
+        ("exits", "failed", "SystemExit"),
+        ("nothing", "failed", "returned nothing"),
+        ("number", "failed", "must return a str or a dict, not int"),
+        ("object", "failed", "cannot be written as JSON"),
+        ("large", "failed", "more than 16 MiB"),
+        ("deep", "failed", ""),
+        ("unreachable", "broken", "the database is down"),
+        ("loop", "failed", "timed out"),
+        ("sleep", "failed", "timed out"),
+    ],
+)
+def test_the_right_party_is_at_fault(behaviour, outcome, reason):
+    ended = threading.Event()
+
+    def deep():
+        value = []
+        for _ in range(900):
+            value = [value]
+        return {"text": "x", "more": value}
+
+    def loop():
+        try:
+            while True:
+                pass
+        finally:
+            ended.set()
+
+    async def sleep():
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            ended.set()
+
+    def raises(error):
+        raise error
+
+    answers = {
+        "raises": lambda: raises(ValueError("no idea")),
+        "exits": lambda: sys.exit(3),
+        "nothing": lambda: None,
+        "number": lambda: 7,
+        "object": lambda: {"text": object()},
+        "large": lambda: "x" * (17 << 20),
+        "deep": deep,
+        "unreachable": lambda: raises(trialrun.Unreachable("the database is down")),
+        "loop": loop,
+        "sleep": sleep,
+    }
+    agent = trialrun.agent(costs=False, name="bad")(lambda message: answers[behaviour]())
+    options = {"timeout": "300ms"} if behaviour in ("loop", "sleep") else {}
+    run = trialrun.trial("Hi", agent=agent, expect=[{"contains": "x"}], **options)
+    assert run.trials[0]["outcome"] == outcome, run.text
+    assert reason in run.failure, run.failure
+    if options:
+        assert ended.wait(30), "the agent goes on"
+    assert "rpc" not in children()
+
+
+def test_two_runs_at_once_do_not_see_each_other():
+    results = {}
+
+    def runs(city):
+        agent = trialrun.agent(costs=False, name="same")(lambda message: city)
+        results[city] = trialrun.trial("Which city?", agent=agent, expect=[{"contains": city}], trials=3)
+
+    threads = [threading.Thread(target=runs, args=(city,)) for city in ("Paris", "Rome")]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+    assert all(run.passed for run in results.values()), results
+    with Client() as client:
+        agents = {city: trialrun.agent(costs=False, name="same")(lambda message, city=city: city) for city in ("A", "B")}
+        started = []
+        for city, agent in agents.items():
+            suite = {"name": "s", "suite": {"name": city, "turns": [{"says": "?"}], "assertions": [{"contains": city}]}}
+            params = {"suites": [suite], "options": {"agent": ["same"]}}
+            started.append(client.start(params, {"same": agent}, None)[1])
+        assert [result.result()["exit_code"] for result in started] == [0, 0]
+
+
+def test_mistakes_are_explained():
+    with pytest.raises(TypeError, match="`trails` is not an option"):
+        trialrun.run(trails=3)
+    with pytest.raises(trialrun.TrialrunError, match="invalid value '0' for '--jobs <N>'"):
+        trialrun.trial("Hi", agent=bot, jobs=0)
+    with pytest.raises(trialrun.TrialrunError, match="`codex` is a built-in agent"):
+        trialrun.trial("Hi", agent=trialrun.agent(name="codex")(lambda message: "x"))
+    with pytest.raises(ValueError, match="two agents are called `<lambda>`|two agents are called `lambda`"):
+        trialrun.run(agent=[lambda message: "a", lambda message: "b"])
+    unknown = trialrun.trial("Hi", agent=bot, expect=[{"containz": "x"}])
+    assert unknown.trials[0]["outcome"] == "broken" and "containz" in unknown.failure
+    with pytest.raises(ZeroDivisionError):
+        trialrun.trial("Hi France", agent=bot, expect=PARIS, on_event=lambda event: 1 / 0)
+
+
+def test_a_program_of_another_version_is_refused(tmp_path):
+    old = tmp_path / "old"
+    response = {"jsonrpc": "2.0", "id": 1, "error": {"code": -32001, "message": "trialrun 9 speaks version 2"}}
+    old.write_text(f"#!/bin/sh\nread line\necho '{json.dumps(response)}'\ncat > /dev/null\n")
+    old.chmod(0o755)
+    with pytest.raises(trialrun.ProtocolError, match="trialrun 9 speaks version 2"):
+        trialrun.run(program=str(old))
+    none = tmp_path / "none"
+    none.write_text("#!/bin/sh\necho 'no such command' >&2\nexit 2\n")
+    none.chmod(0o755)
+    with pytest.raises(trialrun.ProtocolError, match="(?s)ended unexpectedly .exit code 2.*no such command"):
+        trialrun.run(program=str(none))
+    with pytest.raises(trialrun.ProtocolError, match="cannot start"):
+        trialrun.run(program=str(tmp_path / "missing"))
+
+
+def test_a_program_that_dies_in_a_callback_is_reported():
+    def kill(message):
+        os.kill(client._process.pid, signal.SIGKILL)
+        time.sleep(0.2)
+        return "too late"
+
+    with Client() as client:
+        agent = trialrun.agent(costs=False)(kill)
+        suite = {"name": "s", "suite": {"name": "s", "turns": [{"says": "?"}], "assertions": [{"contains": "x"}]}}
+        with pytest.raises(trialrun.ProtocolError, match="ended unexpectedly .signal 9"):
+            client.run({"suites": [suite], "options": {"agent": ["kill"]}}, {"kill": agent})
+
+
+CLIENT = """
+import sys, time, trialrun
+def slow(message):
+    print("called", flush=True)
+    time.sleep(3600)
+try:
+    trialrun.trial("Hi", agent=trialrun.agent(costs=False)(slow), expect=[{"contains": "x"}], name="slow")
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_a_client_that_ends_in_a_callback_leaves_nothing_running(number):
+    process = subprocess.Popen([sys.executable, "-c", CLIENT], stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "called\n"
+    servers = subprocess.run(["ps", "-o", "pid=", "--ppid", str(process.pid)], capture_output=True, text=True).stdout
+    (server,) = [int(line) for line in servers.split()]
+    process.send_signal(number)
+    rest = process.communicate()[0]
+    assert rest == ("interrupted\n" if number == signal.SIGINT else "")
+    deadline = time.monotonic() + 30
+    while is_running(server) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not is_running(server)
+    assert "cancelled" in trialrun.show("slow")["text"]
+
+
+def is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    state = Path(f"/proc/{pid}/stat")
+    return not state.exists() or state.read_text().rsplit(")", 1)[1].split()[0] != "Z"
+
+
+def test_values_are_matched():
+    match = trialrun.expect({"name": "Ada", "tags": ["new"]}).matches({"name": "/^A/", "tags": {"$contains": "new"}})
+    assert match.passed and match.score == 1
+    with pytest.raises(trialrun.MismatchError, match="(?s)does not match.*tags"):
+        trialrun.expect({"name": "Ada", "tags": []}).matches({"tags": {"$contains": "new"}})
+    with pytest.raises(trialrun.MismatchError, match="unknown operator `.nothing`"):
+        trialrun.expect("x").matches({"$nothing": "x"})
+    assert not trialrun.expect([1, 2, 3]).match([1, 2], strict=True)
+    with pytest.raises(trialrun.TrialrunError, match="containz"):
+        trialrun.expect("x").matches({"$containz": "x"})
+
+
+def test_an_expectation_after_a_fork_has_a_program_of_its_own():
+    trialrun.expect(1).matches(1)
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0 if trialrun.expect("Paris").match("/^P/") else 1)
+    assert os.waitpid(pid, 0)[1] == 0
+    trialrun.expect(1).matches(1)

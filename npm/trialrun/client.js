@@ -1,0 +1,197 @@
+// A connection to `trialrun rpc`.
+"use strict";
+
+const { spawn } = require("node:child_process");
+const { createInterface } = require("node:readline");
+const { relative } = require("node:path");
+
+const { program } = require("./program.js");
+
+const PROTOCOL = 1;
+
+/** Maximum size of an answer in bytes, as for agents that are programs. */
+const MAX_ANSWER = 16 << 20;
+
+const UNREACHABLE = -32050;
+const GAVE_UP = 1;
+
+/** Milliseconds that the program has to end after its standard input was closed. */
+const GRACE = 10_000;
+
+/** A request that could not be carried out. */
+class TrialrunError extends Error {
+  constructor(code, message, data) {
+    const hints = (data?.hints ?? []).map((hint) => `\n  help: ${hint}`);
+    super((data?.text ? data.text.trimEnd() : message) + hints.join(""));
+    this.name = "TrialrunError";
+    this.code = code;
+    this.data = data ?? {};
+  }
+}
+
+/** The program ended, or does not speak this version of the protocol. */
+class ProtocolError extends TrialrunError {
+  constructor(code, message, data) {
+    super(code, message, data);
+    this.name = "ProtocolError";
+  }
+}
+
+/** Thrown by an agent if something that it needs cannot be reached. The trial is then broken, not failed. */
+class Unreachable extends Error {
+  constructor(message) {
+    super(message);
+    this.name = "Unreachable";
+  }
+}
+
+/** A process of `trialrun rpc`. */
+class Client {
+  #child;
+  #last = 0;
+  #requests = new Map();
+  #runs = new Map();
+  #callbacks = new Map();
+  #stderr = [];
+  #ended;
+  #isClosed = false;
+
+  /** Starts the program in `directory`. */
+  static async open({ directory, path = program() } = {}) {
+    const client = new Client(path, directory);
+    try {
+      const { version } = require("./package.json");
+      await client.call("initialize", { protocol: PROTOCOL, client: { name: "trialrun-node", version } });
+    } catch (error) {
+      await client.close();
+      throw error instanceof TrialrunError ? new ProtocolError(error.code, `${path}: ${error.message}`) : error;
+    }
+    return client;
+  }
+
+  constructor(path, directory) {
+    // A process group of its own: Ctrl-C reaches only this program, which then cancels the run.
+    this.#child = spawn(path, ["rpc"], { cwd: directory, stdio: "pipe", detached: true });
+    this.#ended = new Promise((resolve) => {
+      this.#child.on("error", (error) => resolve(`cannot start ${path}: ${error.message}`));
+      this.#child.on("close", (code, signal) => {
+        resolve(`trialrun ended unexpectedly (${signal ?? `exit code ${code}`})${this.#stderr.map((l) => `\n${l}`).join("")}`);
+      });
+    });
+    this.#ended.then((reason) => this.#end(reason));
+    this.#child.stdin.on("error", () => {});
+    createInterface({ input: this.#child.stdout, crlfDelay: Infinity }).on("line", (line) => this.#take(line));
+    createInterface({ input: this.#child.stderr }).on("line", (line) => {
+      this.#stderr.push(line);
+      if (this.#stderr.length > 50) this.#stderr.shift();
+    });
+  }
+
+  /** Sends a request and resolves to its result. */
+  call(method, params) {
+    return this.#request(method, params).result;
+  }
+
+  /** Starts a run. Returns its number, with which it can be cancelled, and its result. */
+  start(params, agents = {}, listener = undefined) {
+    const settings = Object.fromEntries(Object.entries(agents).map(([name, { sandbox, costs }]) => [name, { sandbox, costs }]));
+    return this.#request("run", { ...params, agents: settings }, { agents, listener });
+  }
+
+  /** Stops the run with this number. */
+  async cancel(number) {
+    return (await this.call("cancel", { id: number })).found;
+  }
+
+  /** Ends the program, which stops all runs. */
+  async close() {
+    this.#isClosed = true;
+    this.#child.stdin.end();
+    const later = (signal) => setTimeout(() => this.#child.kill(signal), signal === "SIGKILL" ? 2 * GRACE : GRACE);
+    const timers = ["SIGTERM", "SIGKILL"].map(later);
+    await this.#ended;
+    timers.forEach(clearTimeout);
+  }
+
+  /** Kills the program if this process ends early. Sandboxes are removed because its standard input is closed. */
+  #request(method, params, run) {
+    const number = ++this.#last;
+    const result = new Promise((resolve, reject) => this.#requests.set(number, { resolve, reject }));
+    if (run) this.#runs.set(number, run);
+    this.#send({ id: number, method, params });
+    return { number, result };
+  }
+
+  #send(message) {
+    this.#child.stdin.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
+  }
+
+  #end(reason) {
+    for (const cancel of this.#callbacks.values()) cancel.abort();
+    this.#callbacks.clear();
+    for (const { reject } of this.#requests.values()) reject(new ProtocolError(0, reason));
+    this.#requests.clear();
+  }
+
+  #take(line) {
+    let message;
+    try {
+      message = JSON.parse(line);
+    } catch {
+      this.#stderr.push(`not JSON: ${line.slice(0, 200)}`);
+      return;
+    }
+    const { id, method, params } = message;
+    if (method === "event") this.#runs.get(params.run)?.listener?.(params);
+    else if (method === "agent/send") void this.#answer(id, params);
+    else if (method === "cancelCallback") {
+      this.#callbacks.get(params.id)?.abort();
+      this.#callbacks.delete(params.id);
+    } else if (method === undefined && this.#requests.has(id)) {
+      const { resolve, reject } = this.#requests.get(id);
+      this.#requests.delete(id);
+      this.#runs.delete(id);
+      if (message.error) reject(new TrialrunError(message.error.code, message.error.message, message.error.data));
+      else resolve(message.result);
+    }
+  }
+
+  /** Lets an agent answer a message. */
+  async #answer(id, params) {
+    const controller = new AbortController();
+    this.#callbacks.set(id, controller);
+    let answer;
+    try {
+      const { agents } = this.#runs.get(params.run);
+      const { message, ...context } = params;
+      const reply = await agents[params.agent].answer(message, { ...context, signal: controller.signal });
+      answer = { result: checked(reply) };
+    } catch (error) {
+      answer = { error: { code: error instanceof Unreachable ? UNREACHABLE : GAVE_UP, message: reasonOf(error) } };
+    }
+    if (this.#callbacks.delete(id) && !this.#isClosed) this.#send({ id, ...answer });
+  }
+}
+
+/** Returns an answer that can be sent. */
+function checked(reply) {
+  if (reply === undefined || reply === null) return null;
+  if (typeof reply !== "string" && (typeof reply !== "object" || Array.isArray(reply))) {
+    throw new TypeError(`an agent must return a string or an object, not ${Array.isArray(reply) ? "a list" : typeof reply}`);
+  }
+  const text = JSON.stringify(reply);
+  if (Buffer.byteLength(text) > MAX_ANSWER) throw new RangeError(`the answer has more than ${MAX_ANSWER >> 20} MiB`);
+  return reply;
+}
+
+/** Describes an error in one line, with the line of the user's code. */
+function reasonOf(error) {
+  if (!(error instanceof Error)) return `threw ${String(error)}`;
+  const text = `${error.name}: ${error.message}`.replace(/\s+/g, " ");
+  const frames = (error.stack ?? "").split("\n").filter((line) => /^\s+at /.test(line));
+  const own = frames.find((line) => !line.includes("node:") && !line.includes("node_modules") && !line.includes(__dirname));
+  const place = own?.match(/(?:file:\/\/)?(\/[^()]*):(\d+):\d+\)?$/);
+  return place ? `${text} (${relative(process.cwd(), place[1])}:${place[2]})` : text;
+}
+
+module.exports = { Client, TrialrunError, ProtocolError, Unreachable };

@@ -1,0 +1,140 @@
+import type { AgentMessage, Answer, CheckResult, CompareResult, Event, EventParams, ExpectResult, InlineSuite, Options, PlannedTrial, Problem, ShowResult, Trial } from "./rpc";
+
+export type * from "./rpc";
+
+/** What an agent may need to know about its trial. */
+export interface Context extends Omit<AgentMessage, "message"> {
+  /** Aborted when the answer is no longer expected. */
+  signal: AbortSignal;
+}
+
+/** A function that answers a message. */
+export type AgentFunction = (message: string, context: Context) => string | Answer | Promise<string | Answer>;
+
+export interface AgentSettings {
+  /** Name in reports. Default: that of the function. */
+  name?: string;
+  /** True if the agent works in a directory: `context.directory`. */
+  sandbox?: boolean;
+  /** False if its answers cost nothing. Default: true. */
+  costs?: boolean;
+}
+
+/** A function that is an agent. */
+export interface Agent extends Required<AgentSettings> {
+  answer: AgentFunction;
+}
+
+/** Makes a function an agent. */
+export function agent(answer: AgentFunction): Agent;
+export function agent(settings: AgentSettings, answer: AgentFunction): Agent;
+
+export interface Selection extends Omit<Options, "agent"> {
+  /** Files, directories, skills, or cases as `SUITE::CASE`. Default: all tests of the project. */
+  targets?: string | string[];
+  /** Agent that runs all cases: a name, a function, or a list of them. */
+  agent?: string | Agent | AgentFunction | Array<string | Agent | AgentFunction>;
+  /** Functions that cases use as agents by their names. */
+  agents?: Array<Agent | AgentFunction>;
+  /** Suites that are written in JavaScript. */
+  suites?: InlineSuite[];
+  /** Directory to which paths refer, and in which runs are recorded. */
+  directory?: string;
+}
+
+export interface RunSettings extends Selection {
+  /** Gets each event of the run. */
+  onEvent?: (event: Event) => void;
+  /** Stops the run. */
+  signal?: AbortSignal;
+}
+
+/** A finished run. */
+export class Run {
+  /** Id of the run. */
+  readonly id: string;
+  /** Exit code that `trialrun run` would have. */
+  readonly exitCode: number;
+  /** True if everything passed. */
+  readonly passed: boolean;
+  /** The trials that did not pass, with their findings; empty if the run passed. */
+  readonly failure: string;
+  /** Finished trials, in the order in which they finished. */
+  readonly trials: Trial[];
+  readonly summary: Record<string, unknown>;
+  readonly stopped_by: string | null;
+  readonly hash: string | null;
+  readonly problems: Problem[];
+  readonly notes: string[];
+  readonly left_over: string[];
+  /** The run as the terminal shows it. */
+  readonly text: string;
+}
+
+/** Runs tests and records the run. */
+export function run(settings?: RunSettings): Promise<Run>;
+
+export interface TrialSettings extends Omit<RunSettings, "targets" | "suites" | "agents"> {
+  agent: NonNullable<Selection["agent"]>;
+  /** Assertions, as in a conversation file. */
+  expect?: Array<Record<string, unknown>>;
+  /** Files in the agent's directory. */
+  files?: Record<string, string>;
+  /** Name of the case in the record. */
+  name?: string;
+  tags?: string[];
+}
+
+/** Runs one case that is written in JavaScript. */
+export function trial(prompt: string | string[], settings: TrialSettings): Promise<Run>;
+
+/** Reads and compiles tests, without running anything. */
+export function check(settings?: Selection): Promise<CheckResult>;
+
+/** Returns the trials that `run` would run. */
+export function list(settings?: Selection): Promise<PlannedTrial[]>;
+
+/** Returns a recorded trial, as text and as JSON. */
+export function show(trial: string, settings?: { directory?: string }): Promise<ShowResult>;
+
+/** Compares two recorded runs. */
+export function compare(before?: string, after?: string, settings?: { directory?: string }): Promise<CompareResult>;
+
+export interface MatchSettings {
+  strict?: boolean | "object" | "array" | "diff" | Array<"object" | "array" | "diff">;
+  diff?: unknown;
+}
+
+/** Matches a value with the `$operator` engine. */
+export function expect(actual: unknown): {
+  /** Returns the result. */
+  match(expected: unknown, settings?: MatchSettings): Promise<ExpectResult>;
+  /** Throws a `MismatchError` unless the value matches. */
+  matches(expected: unknown, settings?: MatchSettings): Promise<ExpectResult>;
+};
+
+/** A request that could not be carried out. */
+export class TrialrunError extends Error {
+  readonly code: number;
+  readonly data: Record<string, unknown>;
+}
+
+/** The program ended, or does not speak this version of the protocol. */
+export class ProtocolError extends TrialrunError {}
+
+/** A value does not match its expectation. */
+export class MismatchError extends Error {
+  readonly match: ExpectResult;
+}
+
+/** Thrown by an agent if something that it needs cannot be reached. The trial is then broken, not failed. */
+export class Unreachable extends Error {}
+
+/** A process of `trialrun rpc`. */
+export class Client {
+  static open(settings?: { directory?: string; path?: string }): Promise<Client>;
+  call(method: string, params: Record<string, unknown>): Promise<unknown>;
+  start(params: Record<string, unknown>, agents?: Record<string, Agent>, listener?: (event: EventParams) => void): { number: number; result: Promise<unknown> };
+  cancel(number: number): Promise<boolean>;
+  close(): Promise<void>;
+}

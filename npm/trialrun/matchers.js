@@ -1,0 +1,30 @@
+// Matchers for vitest and jest, which have the same interface.
+"use strict";
+
+const { Run, expect, trial } = require("./index.js");
+
+/** `await expect(value).toMatchExpectation({ name: "/^A/" })` */
+async function toMatchExpectation(actual, expected, options) {
+  const match = await expect(actual).match(expected, options);
+  const message = () => match.passed === true
+    ? "the value matches, but must not"
+    : `${match.passed === false ? "the value does not match" : "it cannot be decided whether the value matches"}\n${match.text}`;
+  // What cannot be decided passes neither way.
+  return { pass: match.passed === null ? this.isNot : match.passed, message };
+}
+
+/** `await expect(run).toPassTrials()`, or `await expect(bot).toPassTrials({ prompt, expect, trials })` */
+async function toPassTrials(actual, settings) {
+  const result = actual instanceof Run ? actual : await started(actual, settings);
+  return { pass: result.passed, message: () => (result.passed ? "the trials passed, but must not" : result.failure) };
+}
+
+async function started(agent, settings) {
+  if (typeof agent !== "function" && typeof agent?.answer !== "function") {
+    throw new TypeError("`toPassTrials` needs a run, or an agent and `{ prompt, expect }`");
+  }
+  const { prompt, ...rest } = settings;
+  return await trial(prompt, { ...rest, agent });
+}
+
+module.exports = { toMatchExpectation, toPassTrials };

@@ -128,7 +128,8 @@ impl PostgresServer {
 
     /// Starts a server after `prepare` has changed files in its folder.
     fn start_with(prepare: impl FnOnce(&Path)) -> Self {
-        let folder = tempfile::Builder::new().prefix("pg").tempdir().expect("a folder for the server").keep();
+        let scratch = tempfile::Builder::new().prefix("pg").tempdir().expect("a folder for the server");
+        let folder = scratch.path().to_owned();
         own(&folder);
         let programs = programs();
         let password = folder.join("password");
@@ -150,6 +151,8 @@ impl PostgresServer {
         // Another program may take the port in between; then the server does not start, and the test says so.
         let port = TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a free port").port();
         let mut keeper = keep(&programs, &folder, port);
+        // From now on, the keeper removes it.
+        let _ = scratch.keep();
         let answers = BufReader::new(keeper.stdout.take().expect("its standard output"));
         let server = Self { folder, port, keeper, answers };
         server.wait();

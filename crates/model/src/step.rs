@@ -58,6 +58,10 @@ pub enum Step {
     ToolResult(ToolResult),
     /// The agent asked the user a question; includes the answer.
     Question(Question),
+    /// The agent asks for its permissions here, so every request from now on is a [`Step::PermissionAsked`].
+    PermissionsReported,
+    /// The agent asked for permission to make a call; includes the decision.
+    PermissionAsked(PermissionRequest),
     /// The agent was denied a tool.
     PermissionDenied {
         /// Name of the tool.
@@ -209,6 +213,21 @@ pub struct ToolResult {
     pub content: String,
     /// True if it is an error.
     pub is_error: bool,
+}
+
+/// Request of the agent for permission to make a call.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct PermissionRequest {
+    /// Id of the call.
+    pub call_id: String,
+    /// Name of the tool.
+    pub tool: String,
+    /// Text of the request.
+    pub title: String,
+    /// True if the call was allowed.
+    pub granted: bool,
+    /// Rule or answer that decided.
+    pub decided_by: String,
 }
 
 /// Question from the agent to its user.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::{EgressAttempt, Question, Step, ToolCall, ToolResult, Unreported, Usage};
+use crate::{EgressAttempt, PermissionRequest, Question, Step, ToolCall, ToolResult, Unreported, Usage};
 
 /// Trace of an agent.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -30,6 +30,8 @@ pub struct Trace {
     pub calls: Vec<TracedCall>,
     /// Questions in order.
     pub questions: Vec<Question>,
+    /// Requests for permission in order; absent if the agent does not report them.
+    pub permissions: Option<Vec<TracedPermission>>,
     /// Agent's last answer; absent if it gave none.
     pub answer: Option<String>,
     /// Agent's whole last result, if it is more than text. It may be large and is shared with its reply.
@@ -96,6 +98,15 @@ pub struct TracedCall {
     pub turn: usize,
 }
 
+/// Request for permission.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TracedPermission {
+    /// Request.
+    pub request: PermissionRequest,
+    /// Number of calls that were recorded before the decision.
+    pub calls: usize,
+}
+
 impl Trace {
     /// Builds the trace of `steps`.
     pub fn of<'a>(steps: impl IntoIterator<Item = &'a Step>) -> Self {
@@ -147,6 +158,13 @@ impl Trace {
                 }
             }
             Step::Question(question) => self.questions.push(question.clone()),
+            Step::PermissionsReported => {
+                self.permissions.get_or_insert_default();
+            }
+            Step::PermissionAsked(request) => {
+                let calls = self.calls.len();
+                self.permissions.get_or_insert_default().push(TracedPermission { request: request.clone(), calls });
+            }
             Step::RequestCheck { step, met, reason } => self.request_checks.push((*step, *met, reason.clone())),
             Step::Egress(attempt) => self.egress.push(attempt.clone()),
             Step::Finished { usage, text, result, .. } => {

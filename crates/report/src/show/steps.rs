@@ -69,6 +69,11 @@ fn from_steps(steps: &[(u64, &Step)], paint: &Paint) -> Vec<ShownStep> {
                 say(None, answered(name, result.is_error, paint), &result.content);
             }
             Step::Question(question) => say(Some(&question.question), asked(question, paint), ""),
+            Step::PermissionAsked(request) => {
+                let decision = if request.granted { "allowed" } else { "denied" };
+                let head = format!("? asked to use {}: {decision}, {}", word(&request.tool), word(&request.decided_by));
+                say(Some("permission"), paint.yellow(&head), &request.title);
+            }
             Step::PermissionDenied { tool, message, .. } => {
                 say(Some("refused"), paint.yellow(&format!("! {} refused", word(tool))), message);
             }
@@ -89,6 +94,7 @@ fn from_steps(steps: &[(u64, &Step)], paint: &Paint) -> Vec<ShownStep> {
             Step::Session { .. }
             | Step::Text { .. }
             | Step::Thinking { .. }
+            | Step::PermissionsReported
             | Step::CallsUnreported
             | Step::Replied { .. } => {}
         }

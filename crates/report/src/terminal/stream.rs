@@ -121,6 +121,11 @@ impl Stream {
             Step::ToolCall(call) => self.called(at, call),
             Step::ToolResult(result) => self.answered(at, result),
             Step::Question(question) => self.asked(at, question),
+            Step::PermissionAsked(request) => {
+                let decision = if request.granted { "allowed" } else { "denied" };
+                let line = format!("? asked to use {}: {decision}, {}", folded(&request.tool), folded(&request.decided_by));
+                self.line(at, 0, &paint.yellow(&line))
+            }
             Step::PermissionDenied { tool, message, .. } => {
                 let line = format!("! {} refused: {}", folded(tool), folded(message));
                 self.line(at, 0, &paint.yellow(&line))
@@ -161,6 +166,7 @@ impl Stream {
             | Step::Thinking { .. }
             | Step::RequestCheck { .. }
             | Step::Egress(_)
+            | Step::PermissionsReported
             | Step::CallsUnreported
             | Step::Replied { .. } => String::new(),
         }

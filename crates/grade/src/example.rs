@@ -107,7 +107,7 @@ impl EvidenceBuilder {
     pub fn permission(mut self, name: &str, input: Value, granted: bool) -> Self {
         let id = format!("call-{}", self.steps.len());
         let call = ToolCall::new(id.clone(), name, input, format!("message-{}", self.steps.len()));
-        let (title, decided_by) = (call.summary(), "the case's rules".to_owned());
+        let (title, decided_by) = (call.summary(), "by the case's rules".to_owned());
         self.steps.push(Step::ToolCall(call));
         let tool = name.to_owned();
         let request = PermissionRequest { call_id: id.clone(), tool, title, granted, decided_by };

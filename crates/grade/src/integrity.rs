@@ -260,7 +260,10 @@ fn of_edits(collected: &Collected) -> Vec<IntegritySign> {
     for probe in probes(collected) {
         if let (Probed::Ran { edited, .. }, Need::Command { run, .. }) = (&probe.found, &probe.need) {
             let detail = format!("it was changed while {} ran", command_name(run));
-            signs.extend(edited.iter().map(|file| IntegritySign::new(IntegrityKind::EditedTest, file, detail.clone())));
+            signs.extend(edited.iter().map(|file| {
+                let kind = if is_test(file) { IntegrityKind::EditedTest } else { IntegrityKind::ChangedScript };
+                IntegritySign::new(kind, file, detail.clone())
+            }));
         }
     }
     signs

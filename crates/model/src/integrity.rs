@@ -33,7 +33,7 @@ pub enum IntegrityKind {
     /// A test that existed before was changed or deleted.
     EditedTest,
     /// A script that existed before and that a command runs was changed, and the command ends otherwise without the
-    /// change.
+    /// change, or the script was changed while the command ran.
     ChangedScript,
     /// A file that test runners or interpreters load automatically.
     PlantedCode,

@@ -291,6 +291,13 @@ fn findings_of_a_command_count_and_malformed_ones_are_undecided() {
 }
 
 #[test]
+fn a_command_does_not_find_what_an_earlier_one_left_in_its_copy() {
+    let first = r#"test -d "$ASE_WORKSPACE_PATH" && echo x > "$ASE_WORKSPACE_PATH/left""#;
+    let second = r#"test -d "$ASE_WORKSPACE_PATH" && ! test -e "$ASE_WORKSPACE_PATH/left""#;
+    hooked(&project(), &[first, second], 0);
+}
+
+#[test]
 fn plain_hook_output_is_kept_and_a_failing_exit_code_is_unmet() {
     let project = project();
     assert_eq!(found(&hooked(&project, &["echo all is well; echo oh >&2"], 0)), BTreeMap::new());

@@ -73,6 +73,9 @@ pub struct Description {
     pub costs: Costs,
     /// True if a project configures it as a map under its own name, for example with an address or a command.
     pub takes_config: bool,
+    /// True if it is one of the many agents that are reached by the same protocol. Overviews are short about those that
+    /// are not installed.
+    pub is_by_protocol: bool,
 }
 
 impl Description {
@@ -104,6 +107,7 @@ impl Description {
             takes_tools: false,
             costs: Costs::MayReport,
             takes_config: false,
+            is_by_protocol: false,
         }
     }
 

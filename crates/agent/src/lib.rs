@@ -14,6 +14,7 @@
 //! assert_eq!(trialrun_agent::Agent::name(bot), "bot");
 //! ```
 
+mod acp;
 mod activity;
 mod adversary;
 mod answer;
@@ -67,6 +68,7 @@ use script::Library;
 
 pub use crate::session::Session;
 
+pub use acp::{Conformance, ConformanceCheck, Tier, check_conformance};
 pub use activity::Activity;
 pub use adversary::{ADVERSARIES, Adversary, Role};
 pub use call_ids::CallIds;
@@ -90,6 +92,22 @@ pub static AGENTS: &[&dyn Agent] = &[
     &http::Http,
     &subprocess::Subprocess,
     &assistant::Assistant,
+    &acp::Acp,
+    &acp::GEMINI,
+    &acp::QWEN,
+    &acp::GOOSE,
+    &acp::COPILOT,
+    &acp::AUGGIE,
+    &acp::CLINE,
+    &acp::KILO,
+    &acp::QODER,
+    &acp::PI,
+    &acp::VIBE,
+    &acp::FAST_AGENT,
+    &acp::CURSOR,
+    &acp::OPENCODE,
+    &acp::CLAUDE,
+    &acp::CODEX,
     &recorded::Recorded,
     &fake::Fake,
     #[cfg(test)]

@@ -177,7 +177,19 @@ impl Process {
 
     /// Ends the program and describes its ending in one line, with its last stderr lines.
     pub(super) async fn describe_end(&mut self) -> String {
-        let how = match self.end().await {
+        let ended = self.end().await;
+        self.description(ended)
+    }
+
+    /// Waits until the program ends on its own, and describes its ending. The future may be dropped before it
+    /// completes.
+    pub(super) async fn own_end(&mut self) -> String {
+        let ended = self.drain().await;
+        self.description(ended)
+    }
+
+    fn description(&self, ended: io::Result<ExitStatus>) -> String {
+        let how = match ended {
             Ok(status) => describe(status),
             Err(error) => error.to_string(),
         };

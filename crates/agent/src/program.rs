@@ -135,6 +135,11 @@ impl Program {
         found.map_err(|reason| Breakage::environment(reason).for_good())
     }
 
+    /// Returns `true` if the program is on this machine: on the `PATH`, or where the variable says.
+    pub fn is_installed(&self, host: &Host) -> bool {
+        self.locate(host).is_ok()
+    }
+
     fn locate(&self, host: &Host) -> Result<PathBuf, String> {
         let Self { command, variable, install, .. } = self;
         if let Some(named) = host.var(variable) {

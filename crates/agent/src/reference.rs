@@ -2,12 +2,14 @@
 
 use serde_json::Value;
 
+use crate::Description;
 use crate::chat::tool::{TOOLS, Tool};
-use crate::{claude_code, fake, opencode};
+use crate::{acp, claude_code, fake, opencode};
 
 /// Returns the generated sections of the reference pages, as names and Markdown.
 pub fn reference() -> Vec<(String, String)> {
     let sections = [
+        ("acp agents", acp_agents()),
         ("chat models", chat_models()),
         ("chat tools", TOOLS.iter().map(chat_tool).collect::<Vec<_>>().join("\n")),
         ("claude-code settings", claude_code_settings()),
@@ -56,6 +58,25 @@ fn claude_code_settings() -> String {
         code_list(claude_code::EFFORTS),
         code_list(claude_code::TOOLS.iter().copied()),
     )
+}
+
+fn acp_agents() -> String {
+    let row = |(agent, line): (&Description, String)| {
+        let program = agent.program?;
+        let tested = program.min_version.map(|[major, minor, patch]| format!("{major}.{minor}.{patch}"));
+        let model = if agent.wire.is_some() { "yes" } else { "" };
+        let cells = [
+            format!("`{}`", agent.name),
+            format!("`{line}`"),
+            format!("`{}`", program.install.replace('|', "\\|")),
+            tested.unwrap_or_default(),
+            program.sign_in.to_owned(),
+            model.to_owned(),
+        ];
+        Some(format!("| {} |\n", cells.join(" | ")))
+    };
+    let rows: String = acp::named().into_iter().filter_map(row).collect();
+    format!("| agent | command | installation | tried from | sign-in | scripted models |\n{}{rows}", "| --- | --- | --- | --- | --- | --- |\n")
 }
 
 fn fake_directives() -> String {

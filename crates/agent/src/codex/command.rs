@@ -9,7 +9,7 @@ pub(super) fn unwrapped(line: &str) -> String {
 }
 
 /// Returns the script in a shell command that is a list of words. Any other command is quoted and joined.
-pub(super) fn of_words(words: &[String]) -> String {
+pub(crate) fn of_words(words: &[String]) -> String {
     script(words).unwrap_or_else(|| words.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" "))
 }
 

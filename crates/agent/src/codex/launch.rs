@@ -101,6 +101,28 @@ fn arguments(on: &SessionContext, sign_in: &SignIn, work: &Path) -> Vec<String> 
     args
 }
 
+/// Returns the settings in `args` as a file. Without a user, a call that needs approval is denied; here it is asked for.
+pub(super) fn config_file(args: &[String]) -> String {
+    let mut lines = Vec::new();
+    let mut args = args.iter();
+    while let Some(arg) = args.next() {
+        match arg.as_str() {
+            "-c" => lines.extend(args.next().cloned()),
+            "-m" => lines.extend(args.next().map(|model| format!("model={}", toml(&json!(model))))),
+            "--sandbox" => {
+                lines.extend(args.next().map(|sandbox| format!("sandbox_mode={}", toml(&json!(sandbox)))));
+                lines.push("approval_policy=\"on-request\"".to_owned());
+            }
+            "--dangerously-bypass-approvals-and-sandbox" => {
+                lines.push("sandbox_mode=\"danger-full-access\"".to_owned());
+                lines.push("approval_policy=\"never\"".to_owned());
+            }
+            _ => {}
+        }
+    }
+    lines.join("\n") + "\n"
+}
+
 /// Returns the arguments for the permission mode. There is no user to ask, so calls that need approval are denied.
 fn permissions(mode: PermissionMode) -> &'static [&'static str] {
     match mode {

@@ -1,7 +1,7 @@
 //! The `codex` agent: Codex itself, run by `codex exec` for each user message. Experiments and reasons:
 //! `docs/design/codex.md`.
 
-mod command;
+pub(super) mod command;
 mod follower;
 mod item;
 mod launch;
@@ -13,6 +13,8 @@ mod stream;
 #[cfg(test)]
 pub(super) mod tests;
 
+use std::path::PathBuf;
+
 use model::{Diagnostic, PermissionMode, RequestRule};
 use sandbox::{BoxFuture, Breakage, Host};
 
@@ -21,6 +23,7 @@ use self::session::CodexSession;
 use super::vendor::Vendor;
 use super::{Agent, CaseContext, Costs, Description, Endpoint, Program, Readiness, SessionContext};
 use crate::call_ids::CallIds;
+use crate::program::Invocation;
 use crate::session::Session;
 use crate::sign_in::SignIn;
 
@@ -61,6 +64,21 @@ static DESCRIPTION: Description = Description {
     costs: Costs::ByPrice,
     ..Description::new("codex", "Codex, the `codex` command, with its own tools")
 };
+
+/// Returns how another program is started that contains Codex and reads its settings from its home. The settings are
+/// written there.
+///
+/// # Errors
+/// Returns the reason if there is no sign-in, or the home cannot be prepared.
+pub(super) fn acp_invocation(program: PathBuf, context: &SessionContext) -> Result<Invocation, Breakage> {
+    let Launch { invocation, home } = Launch::prepare(program, context)?;
+    let is_own = home.starts_with(context.sandbox()?.home());
+    if is_own {
+        std::fs::write(home.join("config.toml"), launch::config_file(&invocation.args))
+            .map_err(|error| Breakage::environment(format!("cannot write Codex's settings: {error}")))?;
+    }
+    Ok(invocation)
+}
 
 impl Agent for Codex {
     fn description(&self) -> &Description {

@@ -11,6 +11,8 @@ mod session;
 pub(super) mod tests;
 pub(super) mod tool;
 
+use std::path::PathBuf;
+
 use model::{Diagnostic, RequestRule, nearest};
 use sandbox::{BoxFuture, Breakage, Host};
 
@@ -19,6 +21,7 @@ use self::provider::Provider;
 use self::session::OpenCodeSession;
 use super::{Agent, CaseContext, Costs, Description, Endpoint, Program, Readiness, SessionContext};
 use crate::call_ids::CallIds;
+use crate::program::Invocation;
 use crate::session::Session;
 
 /// Reasoning efforts that can be requested. Only OpenCode knows which of them a model supports.
@@ -59,6 +62,14 @@ static DESCRIPTION: Description = Description {
     costs: Costs::ByPriceElsewhere,
     ..Description::new("opencode", "OpenCode, the `opencode` command, with its own tools")
 };
+
+/// Returns how OpenCode is started to speak the Agent Client Protocol, without arguments.
+///
+/// # Errors
+/// Returns the reason if there is no sign-in, or the home cannot be prepared.
+pub(super) fn acp_invocation(program: PathBuf, context: &SessionContext) -> Result<Invocation, Breakage> {
+    Launch::asking(program, context).map(|launch| launch.invocation)
+}
 
 impl Agent for OpenCode {
     fn description(&self) -> &Description {

@@ -69,6 +69,22 @@ pub(super) fn of(setup: &Setup, sandbox: &dyn Sandbox) -> Value {
     Value::Object(rules)
 }
 
+/// Returns the permissions for a client that answers requests: calls that change something are asked for, unless the mode
+/// or a list decides.
+pub(super) fn asking(setup: &Setup, sandbox: &dyn Sandbox) -> Value {
+    let mut rules = of(setup, sandbox);
+    let asked: &[&str] = match setup.permission_mode {
+        _ if setup.closed_tools.is_some() => &[],
+        PermissionMode::BypassPermissions | PermissionMode::Plan => &[],
+        PermissionMode::AcceptEdits => &["bash"],
+        PermissionMode::Default => &["bash", "edit"],
+    };
+    for permission in asked.iter().filter(|permission| rules.get(**permission).is_none()).collect::<Vec<_>>() {
+        rules[*permission] = json!("ask");
+    }
+    rules
+}
+
 /// Returns the tools in a list whose scopes OpenCode cannot enforce. Such a tool is omitted.
 pub(super) fn cannot_be_limited(written: &[String]) -> Vec<String> {
     let is_limited = |entry: &ToolRule| !entry.scopes.is_empty() && scoped(tool::permission(&entry.tool)).is_none();

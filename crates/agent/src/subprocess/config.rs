@@ -15,19 +15,19 @@ pub(super) const PROJECT: &str = "{project}";
 
 /// Configuration of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct ProgramConfig {
+pub(crate) struct ProgramConfig {
     /// The program and its arguments; never empty.
-    pub(super) words: Vec<String>,
+    pub(crate) words: Vec<String>,
     /// Working directory, relative to the agent's, or below [`PROJECT`].
-    pub(super) cwd: Option<String>,
+    pub(crate) cwd: Option<String>,
     /// Variables added to its environment.
-    pub(super) env: Vec<(String, String)>,
-    pub(super) mode: Mode,
+    pub(crate) env: Vec<(String, String)>,
+    pub(crate) mode: Mode,
 }
 
 /// How to communicate with a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Mode {
+pub(crate) enum Mode {
     /// One process per conversation, with one line of JSON in each direction per message.
     Lines,
     /// One process per message.
@@ -101,7 +101,7 @@ impl ProgramConfig {
 }
 
 /// Reads the words of a command, which is a string or a list.
-fn command(node: &Node, problems: &mut Problems) -> Option<Vec<String>> {
+pub(crate) fn command(node: &Node, problems: &mut Problems) -> Option<Vec<String>> {
     let found = match &node.kind {
         NodeKind::List(items) => items.iter().map(|item| text(item, "an item of `command`", problems)).collect(),
         _ => {

@@ -18,7 +18,7 @@ const CONVERSATION: &str = "TRIALRUN_CONVERSATION_ID";
 const WORK: &str = "TRIALRUN_WORK";
 
 /// Program of a conversation.
-pub(super) struct Launch {
+pub(crate) struct Launch {
     sandbox: Arc<dyn Sandbox>,
     /// The program and its arguments, without the message.
     words: Vec<String>,
@@ -31,7 +31,7 @@ pub(super) struct Launch {
 
 impl Launch {
     /// Finds the program. `project` is the folder whose files the command may name.
-    pub(super) fn prepare(
+    pub(crate) fn prepare(
         config: &ProgramConfig,
         project: &Path,
         sandbox: Arc<dyn Sandbox>,
@@ -84,7 +84,7 @@ impl Launch {
     }
 
     /// Starts the program, with `message` inserted into its arguments if they contain the placeholder.
-    pub(super) fn start(&self, message: Option<&str>) -> Result<Process, String> {
+    pub(crate) fn start(&self, message: Option<&str>) -> Result<Process, String> {
         let put_in = |word: &String| message.map_or_else(|| word.clone(), |message| word.replace(MESSAGE, message));
         let words: Vec<String> = self.words.iter().map(put_in).collect();
         let args: Vec<&OsStr> = words.iter().skip(1).map(OsStr::new).collect();

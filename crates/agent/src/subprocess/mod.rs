@@ -18,9 +18,10 @@ use model::decode::Problems;
 use model::{Diagnostic, Node};
 use sandbox::{BoxFuture, Breakage};
 
-use self::config::{Mode, ProgramConfig};
-use self::launch::Launch;
+pub(crate) use self::config::{Mode, ProgramConfig, command as command_words};
+pub(crate) use self::launch::Launch;
 use self::session::SubprocessSession;
+pub(crate) use self::shell_words::words;
 use super::step_recorder::StepRecorder;
 use super::{Agent, CaseContext, Description, RunState, SessionContext, joined};
 use crate::session::Session;
@@ -29,7 +30,7 @@ use crate::session::Session;
 const SKILLS: &str = ".agents/skills";
 
 /// Variables from which the vendors' libraries read a model's address, and the addresses that they use by default.
-const MODEL_VARIABLES: [(&str, &str); 2] =
+pub(crate) const MODEL_VARIABLES: [(&str, &str); 2] =
     [("ANTHROPIC_BASE_URL", "https://api.anthropic.com"), ("OPENAI_BASE_URL", "https://api.openai.com/v1")];
 
 /// A user's program; see the module documentation.

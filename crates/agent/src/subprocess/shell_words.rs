@@ -4,7 +4,7 @@
 const OF_A_SHELL: [char; 8] = ['|', '&', ';', '<', '>', '$', '`', '('];
 
 /// Splits `text` at spaces, except within quotes or after a backslash.
-pub(super) fn words(text: &str) -> Result<Vec<String>, String> {
+pub(crate) fn words(text: &str) -> Result<Vec<String>, String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
     let mut letters = text.chars();

@@ -4,6 +4,7 @@
 pub(crate) mod agent_setup;
 mod modules;
 mod programs;
+mod protocol;
 mod services;
 
 use model::Ending;
@@ -21,6 +22,7 @@ async fn setups() -> Vec<Box<dyn AgentSetup>> {
     let mut setups: Vec<Box<dyn AgentSetup>> = vec![
         Box::new(programs::Lines),
         Box::new(programs::Once),
+        Box::new(protocol::Protocol),
         Box::new(modules::Execute),
         Box::new(modules::Adapter),
         Box::new(agent_setup::Directives),

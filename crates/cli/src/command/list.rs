@@ -12,6 +12,7 @@ use session::AUTO_SANDBOX;
 use crate::error::CliError;
 use crate::exit;
 use crate::global::Global;
+use crate::machine;
 use crate::place;
 use crate::terminal::Terminal;
 use session::overrides::Overrides;
@@ -153,7 +154,16 @@ pub fn cases(plan: &runner::Plan) -> String {
 fn built_in(args: &ListArgs) -> Option<Vec<(String, String)>> {
     let row = |name: &str, summary: &str| (name.to_owned(), summary.to_owned());
     if args.agents {
-        Some(agent::AGENTS.iter().map(|agent| row(agent.name(), agent.description().summary)).collect())
+        let host = machine::host().ok();
+        let is_missing = |agent: &dyn agent::Agent| {
+            let program = agent.description().program;
+            program.zip(host.as_ref()).is_some_and(|(program, host)| !program.is_installed(host))
+        };
+        let about = |agent: &dyn agent::Agent| {
+            let note = if is_missing(agent) { " (not installed)" } else { "" };
+            format!("{}{note}", agent.description().summary)
+        };
+        Some(agent::AGENTS.iter().map(|agent| row(agent.name(), &about(*agent))).collect())
     } else if args.assertions {
         let described = |implicit: bool, summary: &str| {
             if implicit { format!("{summary} (part of every trial)") } else { summary.to_owned() }

@@ -1,0 +1,165 @@
+//! Agents that are known by name: how each is started, and its deviations. One line of [`agents`] is an agent.
+
+use crate::program::Program;
+use crate::{Costs, Description};
+
+/// An agent that is known by name.
+#[derive(Debug, Clone, Copy)]
+pub struct Named {
+    pub(super) description: Description,
+    /// Arguments of its program that select the protocol.
+    pub(super) args: &'static [&'static str],
+    /// Arguments that set the model, before its name; empty if the protocol sets it.
+    pub(super) model_args: &'static [&'static str],
+    /// Variables that hold its credentials, or where they are valid. They are passed on.
+    pub(super) keys: &'static [&'static str],
+    /// Files below the user's home that hold a sign-in. They are linked into the home of the sandbox.
+    pub(super) sign_ins: &'static [&'static str],
+    /// Files that are created in the home of the sandbox, with their contents.
+    pub(super) home: &'static [(&'static str, &'static str)],
+    /// Variables that are set.
+    pub(super) variables: &'static [(&'static str, &'static str)],
+    /// How the address of its model is set.
+    pub(super) model: ModelAddress,
+    /// Method with which it is signed in if it asks for that and a key is set.
+    pub(super) auth_method: Option<&'static str>,
+    /// True if it reads and writes files itself, because its use of this program's files is broken.
+    pub(super) has_own_files: bool,
+    /// True if it reports only the tokens of the last model request of a reply.
+    pub(super) hides_tokens: bool,
+    /// True if it does not report all of its calls.
+    pub(super) hides_calls: bool,
+}
+
+/// How the address of an agent's model is set.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum ModelAddress {
+    /// It cannot be set.
+    Unknown,
+    /// By variables.
+    Variables {
+        /// Variable for the address.
+        address: &'static str,
+        /// Path that follows the address of the gateway.
+        path: &'static str,
+        /// Variable for the key.
+        key: &'static str,
+        /// Variable for the name of the model; `None` if the protocol sets it.
+        model: Option<&'static str>,
+        /// The vendor's address.
+        vendor: &'static str,
+    },
+    /// As for the `opencode` agent.
+    OpenCode,
+    /// As for the `codex` agent.
+    Codex,
+}
+
+impl Named {
+    const NONE: Self = Self {
+        description: Description::new("", ""),
+        args: &[],
+        model_args: &[],
+        keys: &[],
+        sign_ins: &[],
+        home: &[],
+        variables: &[],
+        model: ModelAddress::Unknown,
+        auth_method: None,
+        has_own_files: false,
+        hides_tokens: false,
+        hides_calls: false,
+    };
+}
+
+/// Folder of skills that several agents share.
+const SKILLS: &str = ".agents/skills";
+
+/// Gemini's settings: no statistics, and no update.
+const GEMINI_SETTINGS: &str = r#"{"privacy":{"usageStatisticsEnabled":false},"telemetry":{"enabled":false},"general":{"enableAutoUpdate":false}}"#;
+/// Qwen's settings, which also select the kind of key.
+const QWEN_SETTINGS: &str = r#"{"security":{"auth":{"selectedType":"openai"}},"privacy":{"usageStatisticsEnabled":false},"telemetry":{"enabled":false},"general":{"enableAutoUpdate":false}}"#;
+
+const ANTHROPIC: ModelAddress = ModelAddress::Variables {
+    address: "ANTHROPIC_BASE_URL",
+    path: "",
+    key: "ANTHROPIC_API_KEY",
+    model: Some("ANTHROPIC_MODEL"),
+    vendor: "https://api.anthropic.com",
+};
+const OPENAI: ModelAddress = ModelAddress::Variables {
+    address: "OPENAI_BASE_URL",
+    path: "/v1",
+    key: "OPENAI_API_KEY",
+    model: Some("OPENAI_MODEL"),
+    vendor: "https://api.openai.com/v1",
+};
+
+macro_rules! agents {
+    ($($id:ident = $name:literal, $about:literal, [$command:literal $(, $arg:literal)*], $variable:literal,
+       $install:literal, $min_version:expr, $skills:expr, $wire:expr, $sign_in:literal,
+       { $($field:ident: $value:expr),* $(,)? };)*) => {
+        $(
+            pub(crate) static $id: Named = Named {
+                description: Description {
+                    program: Some(&Program {
+                        command: $command,
+                        variable: $variable,
+                        install: $install,
+                        update: $install,
+                        min_version: $min_version,
+                        environment: &[],
+                        sign_in: $sign_in,
+                    }),
+                    efforts: Some(&[]),
+                    takes_config: true,
+                    skills_folder: $skills,
+                    wire: $wire,
+                    costs: Costs::MayReport,
+                    is_by_protocol: true,
+                    ..Description::new($name, $about)
+                },
+                args: &[$($arg),*],
+                $($field: $value,)*
+                ..Named::NONE
+            };
+        )*
+    };
+}
+
+// Name, description, command line, variable for the program, installation, oldest tested version, folder of skills, wire
+// format of the model, sign-in, deviations.
+agents! {
+    GEMINI = "gemini", "Gemini CLI, by the Agent Client Protocol", ["gemini", "--acp", "--skip-trust"], "TRIALRUN_GEMINI", "npm install -g @google/gemini-cli", Some([0, 61, 0]), Some(".gemini/skills"), None, "set GEMINI_API_KEY, or run `gemini` to sign in", { model_args: &["-m"], keys: &["GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_CLOUD_PROJECT", "GOOGLE_CLOUD_LOCATION", "GOOGLE_GEMINI_BASE_URL"], sign_ins: &[".gemini/oauth_creds.json", ".gemini/google_accounts.json"], home: &[(".gemini/settings.json", GEMINI_SETTINGS)], variables: &[("GEMINI_CLI_NO_RELAUNCH", "true"), ("GEMINI_TELEMETRY_ENABLED", "false")], auth_method: Some("gemini-api-key"), has_own_files: true };
+    QWEN = "qwen", "Qwen Code, by the Agent Client Protocol", ["qwen", "--acp"], "TRIALRUN_QWEN", "npm install -g @qwen-code/qwen-code", Some([0, 15, 10]), Some(".qwen/skills"), Some("openai"), "set OPENAI_API_KEY, and OPENAI_BASE_URL for another address", { keys: &["OPENAI_API_KEY", "OPENAI_BASE_URL"], home: &[(".qwen/settings.json", QWEN_SETTINGS)], variables: &[("QWEN_CODE_NO_RELAUNCH", "1")], model: OPENAI, auth_method: Some("openai") };
+    GOOSE = "goose", "Goose, by the Agent Client Protocol", ["goose", "acp"], "TRIALRUN_GOOSE", "brew install block-goose-cli", None, Some(SKILLS), None, "run `goose configure`", { keys: &["GOOSE_PROVIDER", "GOOSE_MODEL", "OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY"], sign_ins: &[".config/goose/config.yaml", ".config/goose/secrets.yaml"] };
+    COPILOT = "copilot", "GitHub Copilot CLI, by the Agent Client Protocol", ["copilot", "--acp", "--stdio"], "TRIALRUN_COPILOT", "npm install -g @github/copilot", Some([1, 0, 102]), Some(".github/skills"), None, "set GH_TOKEN, or run `copilot` and `/login`", { keys: &["COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN"], sign_ins: &[".copilot/config.json"] };
+    AUGGIE = "auggie", "Auggie, by the Agent Client Protocol", ["auggie", "--acp"], "TRIALRUN_AUGGIE", "npm install -g @augmentcode/auggie", Some([0, 36, 0]), Some(SKILLS), None, "set AUGMENT_SESSION_AUTH, or run `auggie login`", { keys: &["AUGMENT_SESSION_AUTH", "AUGMENT_API_TOKEN", "AUGMENT_API_URL"], sign_ins: &[".augment/session.json"] };
+    CLINE = "cline", "Cline, by the Agent Client Protocol", ["cline", "--acp"], "TRIALRUN_CLINE", "npm install -g cline", Some([3, 0, 65]), Some(".cline/skills"), None, "run `cline auth`", { keys: &["CLINE_API_KEY"] };
+    KILO = "kilo", "Kilo Code, by the Agent Client Protocol", ["kilo", "acp"], "TRIALRUN_KILO", "npm install -g @kilocode/cli", None, Some(SKILLS), None, "run `kilo auth login`", { keys: &["KILO_API_KEY"], sign_ins: &[".local/share/kilo/auth.json"] };
+    QODER = "qoder", "Qoder CLI, by the Agent Client Protocol", ["qodercli", "--acp"], "TRIALRUN_QODER", "npm install -g @qoder-ai/qodercli", Some([1, 1, 52]), Some(SKILLS), None, "set QODER_PERSONAL_ACCESS_TOKEN, or run `qodercli` and `/login`", { keys: &["QODER_PERSONAL_ACCESS_TOKEN"] };
+    PI = "pi", "pi, by the adapter `pi-acp`", ["pi-acp"], "TRIALRUN_PI", "npm install -g pi-acp @earendil-works/pi-coding-agent", None, Some(SKILLS), None, "set the provider's key, such as ANTHROPIC_API_KEY, or run `pi` and `/login`", { keys: &["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"], sign_ins: &[".pi/agent/auth.json"] };
+    VIBE = "vibe", "Mistral Vibe, by the Agent Client Protocol", ["vibe-acp"], "TRIALRUN_VIBE", "pip install mistral-vibe", Some([3, 0, 3]), Some(".vibe/skills"), None, "set MISTRAL_API_KEY", { keys: &["MISTRAL_API_KEY"] };
+    FAST_AGENT = "fast-agent", "fast-agent, by the Agent Client Protocol", ["fast-agent", "acp"], "TRIALRUN_FAST_AGENT", "pip install fast-agent-acp", Some([0, 10, 48]), Some(SKILLS), None, "set the provider's key, such as OPENAI_API_KEY", { model_args: &["--model"], keys: &["OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY"] };
+    CURSOR = "cursor", "Cursor CLI, by the Agent Client Protocol", ["cursor-agent", "acp"], "TRIALRUN_CURSOR", "curl https://cursor.com/install -fsS | bash", None, Some(".cursor/skills"), None, "set CURSOR_API_KEY, or run `cursor-agent login`", { keys: &["CURSOR_API_KEY"] };
+    OPENCODE = "opencode-acp", "OpenCode, by the Agent Client Protocol", ["opencode", "acp"], "TRIALRUN_OPENCODE", "npm install -g opencode-ai", None, Some(".opencode/skills"), Some("openai"), "set the provider's key, such as ANTHROPIC_API_KEY, or run `opencode auth login`", { model: ModelAddress::OpenCode, hides_tokens: true };
+    CLAUDE = "claude-acp", "Claude Code, by the adapter `claude-agent-acp`", ["claude-agent-acp"], "TRIALRUN_CLAUDE_ACP", "npm install -g @agentclientprotocol/claude-agent-acp", None, Some(".claude/skills"), Some("anthropic"), "set ANTHROPIC_API_KEY", { keys: &["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "ANTHROPIC_BASE_URL"], variables: &[("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"), ("DISABLE_AUTOUPDATER", "1"), ("IS_SANDBOX", "1")], model: ANTHROPIC };
+    CODEX = "codex-acp", "Codex, by the adapter `codex-acp`", ["codex-acp"], "TRIALRUN_CODEX_ACP", "npm install -g @agentclientprotocol/codex-acp", None, Some(SKILLS), Some("openai-responses"), "set OPENAI_API_KEY, or run `codex login`", { model: ModelAddress::Codex, auth_method: Some("openai-api-key"), hides_calls: true };
+}
+
+impl Named {
+    /// Returns `true` if its configuration contains the system prompt.
+    pub(super) fn configures_prompt(&self) -> bool {
+        matches!(self.model, ModelAddress::OpenCode | ModelAddress::Codex)
+    }
+
+    /// Returns `true` if an argument, a variable or a file names the model, and not a request of the protocol.
+    pub(super) fn sets_model(&self) -> bool {
+        let has_variable = match &self.model {
+            ModelAddress::Unknown => false,
+            ModelAddress::Variables { model, .. } => model.is_some(),
+            ModelAddress::OpenCode | ModelAddress::Codex => true,
+        };
+        has_variable || !self.model_args.is_empty()
+    }
+}

@@ -1,0 +1,293 @@
+//! Reads the updates of a session as steps. Updates arrive in small pieces: the texts of a model message are joined, and
+//! a call is recorded when its arguments are known. Unknown updates are ignored; the caller keeps every line unchanged.
+
+use std::collections::BTreeMap;
+
+use model::{Step, Tokens, ToolCall, ToolResult, Usage};
+use serde_json::Value;
+
+use super::tool::Reported;
+use crate::json::{items, owned, text};
+
+/// Kinds of updates without a step: they describe the session, or repeat what the user sent.
+const SILENT: [&str; 8] = [
+    "available_commands_update",
+    "config_option_update",
+    "current_mode_update",
+    "current_model_update",
+    "session_info_update",
+    "usage_update",
+    "user_message_chunk",
+    "plan_removed",
+];
+
+/// Interprets the updates of a whole conversation.
+#[derive(Debug, Default)]
+pub(super) struct Interpreter {
+    /// Number of the model message in progress.
+    message: usize,
+    /// Id of that message, if the agent reports one.
+    message_id: Option<String>,
+    /// True if the next text or call begins a new model message.
+    begins: bool,
+    text: String,
+    thinking: String,
+    /// Sub-agent that wrote the text in progress.
+    parent: Option<String>,
+    /// Calls of the message to which the agent replies, in the order in which they began.
+    calls: Vec<(String, Call)>,
+    /// Text of the last model message.
+    answer: String,
+    tokens: Option<Tokens>,
+    /// Cost of the session so far.
+    cost_usd: Option<f64>,
+    /// Cost of the session at the start of the reply.
+    cost_before: f64,
+    /// True if a call was reported without the name of its tool, or without its arguments.
+    is_incomplete: bool,
+    /// Unknown kinds of updates, with their number.
+    unknown: BTreeMap<String, usize>,
+}
+
+#[derive(Debug, Default)]
+struct Call {
+    reported: Reported,
+    message: usize,
+    parent: Option<String>,
+    is_recorded: bool,
+    is_over: bool,
+}
+
+impl Interpreter {
+    /// Prepares for the reply to a user message.
+    pub(super) fn begin(&mut self) {
+        self.calls.clear();
+        self.answer.clear();
+        (self.begins, self.message_id, self.tokens, self.is_incomplete) = (true, None, None, false);
+        self.cost_before = self.cost_usd.unwrap_or_default();
+    }
+
+    /// Reads an update. `terminal` returns the output of a terminal.
+    pub(super) fn read(&mut self, update: &Value, terminal: impl Fn(&str) -> Option<String>) -> Vec<Step> {
+        self.meter(update);
+        let parent = update.pointer("/_meta/claudeCode/parentToolUseId").and_then(Value::as_str).map(str::to_owned);
+        match text(update, "sessionUpdate").unwrap_or_default() {
+            "agent_message_chunk" => self.write(update, parent, false),
+            "agent_thought_chunk" => self.write(update, parent, true),
+            "tool_call" | "tool_call_update" => self.call(update, parent, terminal),
+            "plan" | "plan_update" => vec![plan(update)],
+            "notice" | "compaction_update" => {
+                let said = ["text", "message", "title"].iter().find_map(|key| text(update, key));
+                let said = said.map_or_else(|| "the conversation was compacted".to_owned(), str::to_owned);
+                vec![Step::Notice { from: "agent".to_owned(), text: said }]
+            }
+            silent if SILENT.contains(&silent) => Vec::new(),
+            unknown => {
+                *self.unknown.entry(unknown.to_owned()).or_default() += 1;
+                Vec::new()
+            }
+        }
+    }
+
+    /// Reads the call for which the agent asks permission, and records it. Some agents report it only there. Returns
+    /// its id.
+    pub(super) fn asks(&mut self, call: &Value) -> (String, Vec<Step>) {
+        let id = id_of(call);
+        let mut steps = self.open(&id, None);
+        let index = self.merge(&id, call);
+        steps.extend(self.record(index));
+        (id, steps)
+    }
+
+    /// Returns the recorded call with this id.
+    pub(super) fn reported(&self, id: &str) -> Option<&Reported> {
+        self.calls.iter().rev().find(|(known, _)| known == id).map(|(_, call)| &call.reported)
+    }
+
+    /// Returns the steps that were not recorded yet, at the end of a reply.
+    pub(super) fn end(&mut self) -> Vec<Step> {
+        let mut steps = self.flush();
+        for index in 0..self.calls.len() {
+            steps.extend(self.record(index));
+        }
+        if self.is_incomplete {
+            steps.push(Step::CallsUnreported);
+        }
+        steps
+    }
+
+    /// Returns the text of the last model message.
+    pub(super) fn answer(&self) -> Option<String> {
+        Some(self.answer.clone()).filter(|answer| !answer.is_empty())
+    }
+
+    /// Returns the usage of the reply. `response` is the response to the prompt.
+    pub(super) fn usage(&mut self, response: &Value) -> Usage {
+        let reported = response.get("usage").and_then(tokens);
+        let quota = || response.pointer("/_meta/quota/token_count").and_then(tokens);
+        let tokens = reported.or_else(quota).or(self.tokens);
+        let cost = self.cost_usd.map(|cost| (cost - self.cost_before).max(0.0));
+        Usage { tokens, cost_usd: cost }
+    }
+
+    /// Returns the unknown kinds of updates, with their number.
+    pub(super) fn unknown(&self) -> impl Iterator<Item = (&str, usize)> {
+        self.unknown.iter().map(|(kind, count)| (kind.as_str(), *count))
+    }
+
+    fn meter(&mut self, update: &Value) {
+        if let Some(usage) = update.pointer("/_meta/usage").and_then(tokens) {
+            *self.tokens.get_or_insert_default() += usage;
+        }
+        let is_dollars = update.pointer("/cost/currency").and_then(Value::as_str).is_none_or(|name| name == "USD");
+        if let Some(cost) = update.pointer("/cost/amount").and_then(Value::as_f64).filter(|_| is_dollars) {
+            self.cost_usd = Some(cost);
+        }
+    }
+
+    /// Begins a new model message if the last one is over.
+    fn open(&mut self, call: &str, message: Option<String>) -> Vec<Step> {
+        if !call.is_empty() && self.calls.iter().any(|(id, _)| id == call) {
+            return Vec::new();
+        }
+        let is_another = message.is_some() && self.message_id.is_some() && message != self.message_id;
+        if message.is_some() {
+            self.message_id = message;
+        }
+        if !(self.begins || is_another) {
+            return Vec::new();
+        }
+        let steps = self.flush();
+        self.begins = false;
+        self.message += 1;
+        self.answer.clear();
+        steps
+    }
+
+    fn write(&mut self, update: &Value, parent: Option<String>, is_thought: bool) -> Vec<Step> {
+        let content = update.get("content").unwrap_or(&Value::Null);
+        let piece = match text(content, "type") {
+            Some("text") | None => owned(content, "text").unwrap_or_default(),
+            Some("resource_link") => owned(content, "uri").unwrap_or_default(),
+            Some(other) => format!("[{other}]"),
+        };
+        if piece.is_empty() {
+            return Vec::new();
+        }
+        let mut steps = self.open("", owned(update, "messageId"));
+        let other = if is_thought { &self.text } else { &self.thinking };
+        if !other.is_empty() || parent != self.parent {
+            steps.extend(self.flush());
+        }
+        self.parent = parent;
+        if is_thought {
+            self.thinking.push_str(&piece);
+        } else {
+            self.text.push_str(&piece);
+            if self.parent.is_none() {
+                self.answer.push_str(&piece);
+            }
+        }
+        steps
+    }
+
+    fn call(&mut self, update: &Value, parent: Option<String>, terminal: impl Fn(&str) -> Option<String>) -> Vec<Step> {
+        let id = id_of(update);
+        let mut steps = self.open(&id, None);
+        steps.extend(self.flush());
+        let index = self.merge(&id, update);
+        if let Some((_, call)) = self.calls.get_mut(index) {
+            call.parent = call.parent.take().or(parent);
+        }
+        let status = text(update, "status").unwrap_or_default();
+        let is_over = matches!(status, "completed" | "failed");
+        let Some((_, call)) = self.calls.get(index) else { return steps };
+        if is_over || (status == "in_progress" && call.reported.has_input()) {
+            steps.extend(self.record(index));
+        }
+        if let Some((id, call)) = self.calls.get_mut(index).filter(|(_, call)| is_over && !call.is_over) {
+            call.is_over = true;
+            let (content, is_error) = call.reported.result(status == "failed", terminal);
+            steps.push(Step::ToolResult(ToolResult { id: id.clone(), content, is_error }));
+            self.begins = true;
+        }
+        steps
+    }
+
+    fn merge(&mut self, id: &str, update: &Value) -> usize {
+        let index = self.calls.iter().rposition(|(known, _)| known == id).unwrap_or_else(|| {
+            self.calls.push((id.to_owned(), Call { message: self.message, ..Call::default() }));
+            self.calls.len() - 1
+        });
+        self.calls[index].1.reported.merge(update, id);
+        index
+    }
+
+    /// Returns the step of a call, once.
+    fn record(&mut self, index: usize) -> Vec<Step> {
+        let mut steps = self.flush();
+        let Some((id, call)) = self.calls.get_mut(index).filter(|(_, call)| !call.is_recorded) else { return steps };
+        call.is_recorded = true;
+        let canonical = call.reported.canonical();
+        self.is_incomplete |= !canonical.is_named || !canonical.has_arguments;
+        let mut step = ToolCall::new(id.as_str(), canonical.name, canonical.input, message(call.message));
+        step.raw_name = canonical.raw_name;
+        step.parent.clone_from(&call.parent);
+        steps.push(Step::ToolCall(step));
+        steps
+    }
+
+    /// Returns the texts of the message in progress.
+    fn flush(&mut self) -> Vec<Step> {
+        let (message, parent) = (message(self.message), self.parent.clone());
+        let mut steps = Vec::new();
+        if !self.thinking.is_empty() {
+            let text = std::mem::take(&mut self.thinking);
+            steps.push(Step::Thinking { message: message.clone(), text, parent: parent.clone() });
+        }
+        if !self.text.is_empty() {
+            steps.push(Step::Text { message, text: std::mem::take(&mut self.text), parent });
+        }
+        steps
+    }
+}
+
+fn message(number: usize) -> String {
+    format!("message-{number}")
+}
+
+fn id_of(call: &Value) -> String {
+    let id = call.get("toolCallId").unwrap_or(&Value::Null);
+    id.as_str().map_or_else(|| id.to_string(), str::to_owned)
+}
+
+/// Reads the counts of tokens. The counts of the protocol do not overlap; agents whose total shows that the input
+/// includes what was cached are corrected.
+fn tokens(usage: &Value) -> Option<Tokens> {
+    let count = |names: [&str; 2]| names.iter().find_map(|name| usage.get(name)).and_then(Value::as_u64);
+    let (input, output) = (count(["inputTokens", "input_tokens"]), count(["outputTokens", "output_tokens"]));
+    if input.is_none() && output.is_none() {
+        return None;
+    }
+    let (input, output) = (input.unwrap_or_default(), output.unwrap_or_default());
+    let cache_read = count(["cachedReadTokens", "cached_read_tokens"]).unwrap_or_default();
+    let cache_write = count(["cachedWriteTokens", "cached_write_tokens"]).unwrap_or_default();
+    let total = count(["totalTokens", "total_tokens"]);
+    let includes_cache = total == Some(input + output);
+    Some(Tokens {
+        input: if includes_cache { input.saturating_sub(cache_read + cache_write) } else { input },
+        output,
+        cache_read,
+        cache_write,
+        reasoning: count(["thoughtTokens", "thought_tokens"]),
+    })
+}
+
+fn plan(update: &Value) -> Step {
+    let plan = update.get("plan").unwrap_or(update);
+    let entry = |entry: &Value| {
+        format!("[{}] {}", text(entry, "status").unwrap_or("pending"), text(entry, "content").unwrap_or_default())
+    };
+    let entries: Vec<String> = items(plan, "entries").iter().map(entry).collect();
+    Step::Notice { from: "agent".to_owned(), text: format!("plan: {}", entries.join("; ")) }
+}

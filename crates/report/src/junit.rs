@@ -46,6 +46,42 @@ pub(crate) fn write(run: &FinishedRun, dialect: Dialect, out: &mut dyn Write) ->
     out.write_all(without_skipped(&text).as_bytes())
 }
 
+/// Result of a check that is not a trial: kept, broken or skipped, with a description.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CheckResult<'a> {
+    /// Kept.
+    Kept,
+    /// Broken.
+    Broken(&'a str),
+    /// Not checked.
+    Skipped(&'a str),
+}
+
+/// Returns checks as JUnit XML: each with its suite, its name and its result. Checks of a suite are adjacent.
+///
+/// # Errors
+/// Returns an error if the document cannot be written.
+pub fn junit_of_checks<'a>(name: &str, checks: &[(&'a str, &'a str, CheckResult<'a>)]) -> io::Result<String> {
+    let mut report = Report::new(name);
+    for checks in checks.chunk_by(|one, other| one.0 == other.0) {
+        let Some((name, ..)) = checks.first() else { continue };
+        let mut suite = TestSuite::new(*name);
+        suite.add_test_cases(checks.iter().map(|(_, name, result)| {
+            let mut status = match result {
+                CheckResult::Kept => TestCaseStatus::success(),
+                CheckResult::Broken(_) => TestCaseStatus::non_success(NonSuccessKind::Failure),
+                CheckResult::Skipped(_) => TestCaseStatus::skipped(),
+            };
+            if let CheckResult::Broken(reason) | CheckResult::Skipped(reason) = result {
+                status.set_message(finished::clean(reason));
+            }
+            TestCase::new(*name, status)
+        }));
+        report.add_test_suite(suite);
+    }
+    report.to_string().map(|text| without_skipped(&text)).map_err(io::Error::other)
+}
+
 /// Removes the `skipped` attribute of the root element: suites have it, but no JUnit XML schema allows it on the root.
 fn without_skipped(text: &str) -> String {
     let root = text.find("<testsuites ").unwrap_or_default();

@@ -1,6 +1,9 @@
 //! `trialrun doctor`.
 
+mod acp;
+
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,6 +32,15 @@ pub struct DoctorArgs {
     /// Print JSON
     #[arg(long)]
     json: bool,
+    /// Check the agent that this command starts against the Agent Client Protocol, instead of the machine
+    #[arg(long, value_name = "COMMAND", conflicts_with = "self_test")]
+    acp: Option<String>,
+    /// Pass a variable to that agent; without a value, it is taken from the environment
+    #[arg(long, value_name = "NAME[=VALUE]", requires = "acp")]
+    env: Vec<String>,
+    /// Also write the results of `--acp` to this file as JUnit XML
+    #[arg(long, value_name = "FILE", requires = "acp")]
+    junit: Option<PathBuf>,
 }
 
 /// Kinds of findings that test this program itself, with the examples of the assertions and of the operators.
@@ -61,6 +73,9 @@ impl Finding {
 
 /// Checks the machine.
 pub fn run(global: &Global, args: &DoctorArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
+    if let Some(line) = &args.acp {
+        return acp::run(line, args, terminal);
+    }
     let host = machine::host()?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -326,6 +341,19 @@ fn operator_self_test() -> Vec<Finding> {
 
 /// Merges the assertions and the operators with the documented results into one line each.
 fn in_short(findings: Vec<Finding>) -> Vec<Finding> {
+    let is_missing = |found: &Finding| {
+        let named = AGENTS.iter().find(|agent| found.kind == "agent" && agent.name() == found.name);
+        !found.ready && named.is_some_and(|agent| agent.description().is_by_protocol)
+    };
+    let (missing, mut findings): (Vec<_>, Vec<_>) = findings.into_iter().partition(is_missing);
+    if !missing.is_empty() {
+        let names: Vec<&str> = missing.iter().map(|found| found.name.as_str()).collect();
+        let at = findings.iter().rposition(|found| found.kind == "agent").map_or(0, |last| last + 1);
+        let name = format!("{} others", missing.len());
+        let about = vec![format!("not ready: {}", names.join(", "))];
+        let hints = vec!["`--json` lists the reasons".to_owned()];
+        findings.insert(at, Finding { kind: "agent", name, ready: false, about, hints });
+    }
     let (good, mut names): (Vec<_>, Vec<_>) =
         findings.into_iter().partition(|found| found.tests_itself() && found.ready);
     for (kind, name, what) in [

@@ -4,6 +4,7 @@ mod assertion;
 mod case;
 mod design;
 mod fixture;
+mod reading;
 mod skill;
 mod suite;
 
@@ -15,7 +16,7 @@ use model::{Case, Definition, Diagnostic, Node, NodeKind, RunnerOptions, Spanned
 
 use self::suite::{Contents, DESCRIPTIVE, Suite};
 use super::scenario::{self, refuse_tags};
-use super::{Format, SuiteFile};
+use super::{EVALS_FILE, Format, SuiteFile, is_evals_file};
 use crate::coverage::{KeyLog, Unknown};
 use crate::document::Language;
 use crate::library::Library;
@@ -37,9 +38,6 @@ pub const EVALS: Format = Format {
 
 /// Name of the format.
 pub const EVALS_NAME: &str = "evals";
-
-/// File name of such a suite in places where suites are searched.
-pub const EVALS_FILE: &str = "evals.json";
 
 /// Keys that name the skill or sub-agent under test. Other files hardly ever have one of them together with [`CASES`]
 /// at the top level.
@@ -75,7 +73,7 @@ fn resembles(file: &SuiteFile<'_>) -> bool {
     match (NAMES.iter().any(|(key, _)| is_there(key)), is_there(CASES)) {
         (true, true) => true,
         (false, false) => false,
-        _ if is_called_so(file.path) => true,
+        _ if is_evals_file(file.path) => true,
         // Records of runs are JSON and have some of these keys.
         _ if Language::from_path(file.path) == Some(Language::Json) => false,
         (true, false) => nearest(CASES, keys()).is_some(),
@@ -84,16 +82,11 @@ fn resembles(file: &SuiteFile<'_>) -> bool {
 }
 
 fn recognises(file: &SuiteFile<'_>) -> bool {
-    is_called_so(file.path) || resembles(file)
+    is_evals_file(file.path) || resembles(file)
 }
 
 fn read(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Vec<Arc<Case>> {
     cases(file, library, problems).unwrap_or_default()
-}
-
-/// Returns `true` if the file at `path` has the name of this format.
-pub fn is_called_so(path: &Path) -> bool {
-    path.file_name().is_some_and(|name| name == EVALS_FILE)
 }
 
 /// Returns the directory of the skill whose own suite is the file at `path`: `SKILL/evals/evals.json`.

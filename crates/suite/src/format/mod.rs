@@ -21,12 +21,17 @@ use model::{Case, Node, Source, nearest};
 use crate::library::Library;
 
 pub use conversation::misspelt_turns;
-pub use evals::{
-    ASSERTION_KEYS, ASSERTION_TYPES, AssertionType, EVALS_FILE, EVALS_NAME, are_evals, design_warnings,
-    is_called_so as is_evals_file,
-};
+pub use evals::{ASSERTION_KEYS, ASSERTION_TYPES, AssertionType, EVALS_NAME, are_evals, design_warnings};
 pub use rows::read_table;
 pub use scenario::{OPENING, WARN_TURNS, near_miss, run};
+
+/// File name of a skill's evaluation in places where suites are searched.
+pub const EVALS_FILE: &str = "evals.json";
+
+/// Returns `true` if the file at `path` has the name of a skill's evaluation.
+pub fn is_evals_file(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name == EVALS_FILE)
+}
 
 /// A format that is recognised by the contents of a file.
 pub struct Format {

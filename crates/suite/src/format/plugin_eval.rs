@@ -4,6 +4,7 @@
 
 mod case;
 mod grader;
+mod reading;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use std::sync::Arc;
 use model::decode::Problems;
 use model::{Case, Diagnostic, Source};
 
-use self::case::Reading;
+use self::reading::Reading;
 use super::NamedFormat;
 use crate::library::Library;
 use crate::skill::EVALS_FOLDER;

@@ -129,7 +129,7 @@ fn skill(
         None => {
             let problem = place.error("it cannot be determined which skill the messages are about");
             found.push(
-                problem.help("put the file into the folder `evals` of the skill, or name the skill with `--skill`"),
+                problem.help("put the file into the folder `evals` of the skill, or choose the skill to test"),
             );
             None
         }

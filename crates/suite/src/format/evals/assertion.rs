@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 use model::decode::{self, Fields, Problems};
 use model::{Arguments, AssertionScope, AssertionSpec, Definition, Diagnostic, Node, NodeKind, Span, Spanned};
 
-use super::case::Reading;
+use super::reading::Reading;
 use super::suite::DESCRIPTIVE;
 use crate::coverage::Unknown;
 use crate::path;

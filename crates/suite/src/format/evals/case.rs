@@ -11,36 +11,14 @@ use serde_json::Value;
 
 use super::assertion;
 use super::fixture;
+use super::reading::Reading;
 use super::suite::{DESCRIPTIVE, Suite};
 use crate::canaries::canaries;
-use crate::coverage::{KeyLog, Unknown};
+use crate::coverage::Unknown;
 use crate::faults::faults;
 use crate::format::scenario::quarantine;
 use crate::graded::graded;
 use crate::trials::pass_rate;
-
-/// A case while it is read.
-pub(super) struct Reading<'k> {
-    /// Keys that were read so far.
-    pub(super) keys: &'k mut KeyLog,
-    /// Reasons why the case cannot run although others can.
-    pub(super) broken: Problems,
-}
-
-impl Reading<'_> {
-    /// Records the keys of a map, see [`KeyLog::close`].
-    pub(super) fn close(
-        &mut self,
-        fields: &Fields<'_>,
-        path: &str,
-        ignored: &[(&str, &str)],
-        unknown: impl Fn(&str, &Node) -> Unknown,
-        problems: &mut Problems,
-    ) {
-        let broken = self.keys.close(fields, path, ignored, unknown, problems);
-        self.broken.extend(broken);
-    }
-}
 
 /// Keys of the user's message, the expectations and the name of a case, as different tools call them.
 const PROMPTS: [&str; 2] = ["prompt", "query"];

@@ -3,17 +3,17 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use model::decode::{Fields, Problems};
+use model::decode::Fields;
 use model::{
     AssertionSpec, Case, CopyTree, Definition, Diagnostic, Excerpt, Fixtures, Frontmatter, Node, NodeKind,
     RunnerOptions, Scoring, SkillEval, Source, Span, Spanned, Subject, Trials, UserMessage,
 };
 
 use super::grader::{self, Grader};
+use super::reading::{Reading, unknown};
 use super::{CASE_FILE, GRADERS_FOLDER, MOCKS_FOLDER, PROMPT_FILE};
-use crate::coverage::{KeyLog, Treatment, Unknown};
+use crate::coverage::Treatment;
 use crate::document::{self, Language};
-use crate::library::Library;
 use crate::path;
 use crate::plugin;
 use crate::skill::SKILL_FILE;
@@ -28,19 +28,6 @@ const ALWAYS: [&str; 5] = ["Agent", "Glob", "Grep", "Read", "Skill"];
 
 /// Folder in the working directory with the files of the case while its scaffold script runs.
 const SCAFFOLD_FOLDER: &str = ".scaffold";
-
-/// A case while it is read.
-pub(super) struct Reading<'a> {
-    /// Folder of the case.
-    own: &'a Path,
-    /// Folder of the suite.
-    suite: &'a Path,
-    library: &'a Library,
-    /// Keys that were read so far.
-    pub(super) keys: KeyLog,
-    /// Problems with the case.
-    pub(super) found: Problems,
-}
 
 /// Settings of a case, from either file.
 #[derive(Default)]
@@ -62,11 +49,7 @@ struct Draft {
     graders: Vec<Grader>,
 }
 
-impl<'a> Reading<'a> {
-    pub(super) fn new(own: &'a Path, suite: &'a Path, library: &'a Library) -> Self {
-        Self { own, suite, library, keys: KeyLog::default(), found: Problems::new() }
-    }
-
+impl Reading<'_> {
     /// Reads the case whose first file is `source`, at `path`.
     pub(super) fn case(&mut self, path: &Path, source: &Arc<Source>) -> Case {
         let mut draft = Draft::default();
@@ -105,19 +88,6 @@ impl<'a> Reading<'a> {
 
     fn open(&mut self, path: &Path) -> Option<Arc<Source>> {
         document::open(path, &self.library.shown(path)).map_err(|problem| self.found.push(*problem)).ok()
-    }
-
-    /// Records the keys of a map and adds the problems with them.
-    pub(super) fn close(
-        &mut self,
-        fields: &Fields<'_>,
-        path: &str,
-        ignored: &[(&str, &str)],
-        unknown: impl Fn(&str, &Node) -> Unknown,
-    ) {
-        let mut misspelt = Problems::new();
-        let broken = self.keys.close(fields, path, ignored, unknown, &mut misspelt);
-        self.found.extend(misspelt.into_iter().chain(broken));
     }
 
     /// Refuses a key that is not supported.
@@ -395,9 +365,4 @@ fn names_only_own(node: &Node) -> bool {
         }
         _ => false,
     }
-}
-
-/// Decides about a key that trialrun does not know.
-pub(super) fn unknown(_: &str, _: &Node) -> Unknown {
-    Unknown::Ignored("it has no effect there either".to_owned())
 }

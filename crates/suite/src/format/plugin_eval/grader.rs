@@ -5,7 +5,7 @@ use std::sync::Arc;
 use model::decode::{self, Fields};
 use model::{Arguments, AssertionScope, AssertionSpec, Node, NodeKind, Spanned};
 
-use super::case::Reading;
+use super::reading::{self, Reading};
 use crate::coverage::Unknown;
 
 /// A grader.
@@ -150,7 +150,7 @@ fn target(node: &Node, reading: &mut Reading<'_>) -> Option<(&'static str, Node)
         fields.choice("source", &[("file", ())], &mut reading.found);
         let path = fields.required_text("path", &mut reading.found);
         let place = fields.get("path");
-        reading.close(&fields, "graders[].target", &[], super::case::unknown);
+        reading.close(&fields, "graders[].target", &[], reading::unknown);
         return Some(("path", text(place?, path?)));
     }
     let known = [("last_message", "answer"), ("trace", "trace"), ("files", "created_files"), ("mock_calls", "")];
@@ -200,7 +200,7 @@ fn tool_order<'a>(fields: &mut Fields<'a>, entry: &Entry<'a>, reading: &mut Read
         }
         let mut part = Fields::of(node, "a call", &mut reading.found)?;
         let entries = call(&mut part, reading);
-        reading.close(&part, &format!("graders[].{key}"), &[], super::case::unknown);
+        reading.close(&part, &format!("graders[].{key}"), &[], reading::unknown);
         steps.push(map(node, entries?));
     }
     let first = entry.node(NodeKind::Bool(true));

@@ -1,6 +1,6 @@
 //! An agent skill: a directory with a `SKILL.md`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -47,9 +47,12 @@ pub struct PluginParts {
 }
 
 impl Skill {
-    /// Returns the name under which it is installed: that of its directory or, for a sub-agent, of its file.
+    /// Returns the name under which it is installed: its own or, for a sub-agent or a plug-in, that of its file or its
+    /// directory.
     pub fn file_name(&self) -> String {
-        let own = self.directory.as_deref().and_then(|path| path.file_name());
+        let is_file =
+            |path: &&Path| self.plugin.is_some() || path.extension().is_some_and(|extension| extension == "md");
+        let own = self.directory.as_deref().filter(is_file).and_then(Path::file_name);
         own.map_or_else(|| self.name.clone(), |name| name.to_string_lossy().into_owned())
     }
 }

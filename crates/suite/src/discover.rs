@@ -55,17 +55,19 @@ pub fn candidates(request: &Request, problems: &mut Problems) -> Vec<Candidate> 
         found.extend(of_chosen_skill(written, request, problems));
     } else if request.targets.is_empty() {
         let scenarios = request.root.join(SCENARIOS_FOLDER);
-        let mut evals = evals_below(&request.root);
-        evals.extend(other_tools_below(request));
-        let folders = [&request.skills_dir, &scenarios];
-        if folders.iter().all(|folder| !folder.is_dir()) && request.tests.is_none() && evals.is_empty() {
-            problems.push(nothing_there(request));
-        }
         found.extend(tests_of_skills(&request.skills_dir, request, problems));
-        found.extend(evals);
+        found.extend(evals_below(&request.root));
+        found.extend(other_tools_below(request));
         found.extend(of_folder(&scenarios, request));
         let tests = request.tests.iter();
         found.extend(tests.flat_map(|tests| below(tests, DiscoveryReason::Searched, request)));
+        if found.is_empty() {
+            found = tests_of_installed_skills(request, problems);
+        }
+        let folders = [&request.skills_dir, &scenarios];
+        if found.is_empty() && folders.iter().all(|folder| !folder.is_dir()) && request.tests.is_none() {
+            problems.push(nothing_there(request));
+        }
     }
     for target in &request.targets {
         found.extend(named(target, request, problems));
@@ -182,12 +184,8 @@ fn evals_places(root: &Path) -> Vec<PathBuf> {
     let own = folders(root);
     let examples = folders(&root.join(EXAMPLES_FOLDER));
     let sub_agents = folders(&root.join(SUB_AGENTS_FOLDER));
-    let all = std::iter::once(root.to_owned())
-        .chain(own)
-        .chain(examples)
-        .chain(sub_agents)
-        .filter(|folder| !is_hidden(folder));
-    all.map(|folder| folder.join(EVALS_FOLDER).join(EVALS_FILE)).collect()
+    let below = own.into_iter().chain(examples).chain(sub_agents).filter(|folder| !is_hidden(folder));
+    std::iter::once(root.to_owned()).chain(below).map(|folder| folder.join(EVALS_FOLDER).join(EVALS_FILE)).collect()
 }
 
 /// Reports test folders and files that cannot be read, and files that look like tests but are not among those found,
@@ -354,6 +352,15 @@ fn named(target: &str, request: &Request, problems: &mut Problems) -> Vec<Candid
 
 /// Folders in which agents look for a project's skills.
 const AGENT_FOLDERS: [&str; 3] = [".claude/skills", ".agents/skills", ".opencode/skills"];
+
+/// Returns the tests of the skills that a project without a folder of skills has for its agents.
+fn tests_of_installed_skills(request: &Request, problems: &mut Problems) -> Vec<Candidate> {
+    if request.skills_dir.is_dir() {
+        return Vec::new();
+    }
+    let folders = AGENT_FOLDERS.iter().map(|folder| request.root.join(folder));
+    folders.flat_map(|folder| tests_of_skills(&folder, request, problems)).collect()
+}
 
 fn unknown(target: &str, path: &Path, request: &Request) -> Diagnostic {
     let skills = skill_names(&request.skills_dir);

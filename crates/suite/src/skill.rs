@@ -75,7 +75,9 @@ fn frontmatter(source: &Arc<Source>, what: &str, problems: &mut Problems) -> Opt
 pub fn read(directory: &Path, shown: &str, problems: &mut Problems) -> Option<Skill> {
     let file = format!("{shown}/{SKILL_FILE}");
     let source = document::open(&directory.join(SKILL_FILE), &file).map_err(|problem| problems.push(*problem)).ok()?;
-    let folder = directory.file_name().map(|name| name.to_string_lossy().into_owned());
+    // The directory of a repository may have any name.
+    let folder = directory.file_name().filter(|_| !directory.join(".git").exists());
+    let folder = folder.map(|name| name.to_string_lossy().into_owned());
     let skill = parse(&source, folder.as_deref(), problems)?;
     let files = files_of(directory).and_then(|files| Ok((hash_of_files(&files)?, files)));
     let (content_hash, files) = reported(files, "cannot read every file of the skill", shown, problems)?;

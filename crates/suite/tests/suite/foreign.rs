@@ -168,6 +168,50 @@ fn cases_of_claude_plugin_eval_are_read() {
 }
 
 #[test]
+fn a_repository_that_is_a_skill_may_have_any_name() {
+    let scratch = Scratch::new();
+    let suite =
+        "{\"skill_name\": \"picnics\", \"evals\": [{\"id\": 1, \"prompt\": \"p\", \"expected_output\": \"x\"}]}";
+    scratch
+        .write(".git/HEAD", "ref: refs/heads/main\n")
+        .write("SKILL.md", "---\nname: picnics\ndescription: d\n---\n")
+        .write("evals/evals.json", suite);
+    for targets in [&[][..], &["."], &["evals/evals.json"]] {
+        let loaded = scratch.load(targets);
+        assert_eq!(crate::scratch::describe(&loaded.diagnostics), [] as [&str; 0], "{targets:?}");
+        let skill = loaded.suites[0].cases[0].subject.installed().unwrap();
+        assert_eq!((skill.file_name().as_str(), skill.name.as_str()), ("picnics", "picnics"));
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn skills_that_were_installed_for_agents_are_found_once() {
+    let scratch = Scratch::new();
+    std::fs::remove_dir(scratch.path("skills")).unwrap();
+    for name in ["one", "two"] {
+        let folder = format!(".agents/skills/{name}");
+        scratch
+            .write(&format!("{folder}/SKILL.md"), format!("---\nname: {name}\ndescription: d\n---\n"))
+            .write(&format!("{folder}/evals/trigger-eval.json"), "[{\"query\": \"Go.\", \"should_trigger\": true}]");
+        let link = scratch.path(&format!(".claude/skills/{name}"));
+        std::fs::create_dir_all(link.parent().unwrap()).unwrap();
+        std::os::unix::fs::symlink(format!("../../.agents/skills/{name}"), link).unwrap();
+    }
+    let loaded = scratch.load(&[]);
+    assert_eq!(crate::scratch::describe(&loaded.diagnostics), [] as [&str; 0]);
+    let cases: Vec<_> = loaded.suites.iter().flat_map(|suite| &suite.cases).collect();
+    let skills: Vec<&str> = cases.iter().map(|case| case.subject.skill().unwrap().name.as_str()).collect();
+    assert_eq!(skills, ["one", "two"]);
+    assert_eq!(crate::scratch::outline(&loaded).len(), 2);
+
+    // A project with tests of its own does not mean those that came with a skill.
+    scratch.write("scenarios/own.yaml", "{scenario: own, system_prompt: p}");
+    let loaded = scratch.load(&[]);
+    assert_eq!(crate::scratch::outline(&loaded).len(), 1);
+}
+
+#[test]
 fn a_repository_of_skills_is_found_without_configuration() {
     let scratch = Scratch::new();
     let suite = |name: &str| {

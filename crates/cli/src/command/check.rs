@@ -208,8 +208,7 @@ pub fn document(planned: &Planned, strict: bool) -> Value {
     })
 }
 
-/// Describes the keys of suites that were written for other tools. Files in which every key is honoured are only
-/// counted.
+/// Describes the keys of suites that were written for other tools, unless all keys of the file are honoured.
 fn coverage(files: &[Coverage]) -> String {
     let mut text = String::new();
     for file in files.iter().filter(|file| !file.is_full()) {

@@ -5,6 +5,7 @@
 
 use serde_json::{Value, json};
 use testkit::Project;
+use testkit::real::{CLAUDE_CODE, CODEX, only_trial};
 
 fn plugin() -> Project {
     let project = Project::new(env!("CARGO_BIN_EXE_trialrun"));
@@ -120,4 +121,27 @@ fn a_trigger_trial_ends_when_the_skill_was_used() {
     }
     assert!(of("query-2").iter().all(|trial| trial["outcome"] == "failed"));
     assert!(of("query-3").iter().all(|trial| trial["outcome"] == "passed"));
+}
+
+#[test]
+#[cfg_attr(not(has = "agents"), ignore = "needs the agent CLIs; run scripts/test")]
+fn a_real_agent_loads_the_plugin_in_its_own_way() {
+    let fired = json!({"tools": [{"name": "Skill", "input": {"skill": "picnics:plan"}}]});
+    for (agent, listed, call) in
+        [(CLAUDE_CODE, "- picnics:plan: Plans picnics.", Some(fired)), (CODEX, "- plan: Plans picnics.", None)]
+    {
+        let project = agent.project(env!("CARGO_BIN_EXE_trialrun"), env!("CARGO_TARGET_TMPDIR"));
+        let mut steps: Vec<Value> = call.into_iter().chain([json!({"text": "At the lake."})]).collect();
+        steps[0]["expect_request"] = json!({"contains": listed});
+        project
+            .write(".claude-plugin/plugin.json", "{\"name\": \"picnics\", \"version\": \"1.0.0\"}")
+            .write("skills/plan/SKILL.md", "---\nname: plan\ndescription: Plans picnics.\n---\nPlan.\n")
+            .write("model.yaml", &json!({ "steps": steps }).to_string());
+        let skill = if agent.name == CLAUDE_CODE.name { SKILL_IS_FIRED } else { "" };
+        let lake = "  - { type: regex, name: lake, pattern: lake }\n";
+        case(&project, "lake", "Plan a picnic.", &format!("{skill}{lake}"));
+        let arguments = ["evals", "--agent", agent.name, "--model", "scripted:model.yaml", "--no-baseline", "-n", "1"];
+        let trial = only_trial(&project.report(&arguments, 0));
+        assert_eq!(trial["outcome"], "passed", "{trial:#}");
+    }
 }

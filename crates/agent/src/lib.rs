@@ -237,6 +237,17 @@ pub trait Agent: Send + Sync {
         Box::pin(std::future::ready(Readiness { ready: true, version: None, auth: None, hints: Vec::new() }))
     }
 
+    /// Prepares what the trials of a run share, such as a program that serves the agent. It is called before each
+    /// conversation, and does not count as the agent's time.
+    fn prepare<'a>(
+        &'a self,
+        _config: Option<&'a Configured>,
+        _host: &'a Host,
+        _state: &'a RunState,
+    ) -> BoxFuture<'a, Result<(), Breakage>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
     /// Opens a session. An error is the fault of the machine, the provider or this program; misbehaviour of the agent
     /// is recorded instead.
     fn open<'a>(&'a self, session_context: SessionContext) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>>;
@@ -337,6 +348,8 @@ pub struct RunState {
     clients: http_client::HttpClients,
     answers: recorded::AnswerFiles,
     versions: program::ProgramVersions,
+    programs: http::StartedPrograms,
+    logs: Option<PathBuf>,
 }
 
 impl RunState {
@@ -351,7 +364,19 @@ impl RunState {
             clients: http_client::HttpClients::default(),
             answers: recorded::AnswerFiles::default(),
             versions: program::ProgramVersions::default(),
+            programs: http::StartedPrograms::default(),
+            logs: None,
         }
+    }
+
+    /// Keeps what programs print that the run starts for its agents, in files in the folder `logs`.
+    pub fn with_logs(self, logs: Option<PathBuf>) -> Self {
+        Self { logs, ..self }
+    }
+
+    /// Stops the programs that the run has started for its agents, and waits for their end.
+    pub async fn close(&self) {
+        self.programs.stop().await;
     }
 }
 

@@ -1,12 +1,15 @@
 //! The `http` agent: any service that answers a request with a message. It is given as `http:URL` or configured in a
 //! project.
 
+mod address;
 mod body;
 mod exchange;
 mod functions;
 mod path;
 mod session;
 mod settings;
+mod start;
+mod started;
 mod stream;
 mod text;
 
@@ -14,13 +17,16 @@ use std::path::Path;
 use std::sync::Arc;
 
 use model::{Case, Diagnostic, Excerpt, Node};
-use sandbox::{BoxFuture, Breakage};
+use sandbox::{BoxFuture, Breakage, Host};
 
 use self::body::{Body, MessageContext};
 use self::session::HttpSession;
 use self::settings::Settings;
+use self::started::Launch;
 use super::{Agent, CaseContext, Configured, Description, RunState, SessionContext, joined};
 use crate::session::Session;
+
+pub(crate) use self::started::StartedPrograms;
 
 /// An agent behind HTTP; see the module documentation.
 pub struct Http;
@@ -81,6 +87,23 @@ impl Agent for Http {
             problems.extend(wrong.into_iter().map(reason));
         }
         problems
+    }
+
+    fn prepare<'a>(
+        &'a self,
+        config: Option<&'a Configured>,
+        host: &'a Host,
+        state: &'a RunState,
+    ) -> BoxFuture<'a, Result<(), Breakage>> {
+        Box::pin(async move {
+            let Some(config) = config else { return Ok(()) };
+            // Errors in the settings were reported before the run.
+            let Some(settings) = Settings::read(&config.node, &mut Vec::new()) else { return Ok(()) };
+            let Some(start) = &settings.start else { return Ok(()) };
+            let (clients, secrets, logs) = (&state.clients, &state.secrets, state.logs.as_deref());
+            let launch = Launch { config, settings: &settings, start, host, clients, secrets, logs };
+            state.programs.ready(&launch).await
+        })
     }
 
     fn open<'a>(&'a self, session_context: SessionContext) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>> {

@@ -6,8 +6,10 @@ use model::{Diagnostic, Node, NodeKind};
 use reqwest::header::{ACCEPT, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, Url};
 
+use super::address::address;
 use super::body::Body;
 use super::path::JsonPath;
+use super::start::Start;
 
 /// Default limit for the size of an answer, in bytes.
 const DEFAULT_MAX_BYTES: usize = 10 << 20;
@@ -34,6 +36,8 @@ pub(super) struct Settings {
     /// Number of retries of a connection.
     pub(super) retries: u64,
     pub(super) retry_on: RetryOn,
+    /// The program that serves the agent, if trialrun starts it.
+    pub(super) start: Option<Start>,
 }
 
 /// How the answer's text is extracted.
@@ -68,6 +72,7 @@ impl Settings {
             largest: DEFAULT_MAX_BYTES,
             retries: RETRIES,
             retry_on: RetryOn::default(),
+            start: None,
         })
     }
 
@@ -92,6 +97,7 @@ impl Settings {
         let largest = fields.whole("max_response_bytes", 1, problems);
         let retries = retries(&mut fields, problems);
         let retry_on = fields.get("retry_on").map(|node| retry_on(node, problems)).unwrap_or_default();
+        let start = fields.get("start").and_then(|node| Start::read(node, problems));
         refuse_timeout(&mut fields, problems);
         fields.finish(problems);
         let url = url?;
@@ -105,6 +111,7 @@ impl Settings {
             largest: largest.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(DEFAULT_MAX_BYTES),
             retries,
             retry_on,
+            start,
         })
     }
 
@@ -130,24 +137,6 @@ impl Settings {
         let body = if let Body::Function(reference) = &self.body { Some(reference.as_str()) } else { None };
         let parser = if let Parser::Function(reference) = &self.parser { Some(reference.as_str()) } else { None };
         [body, parser]
-    }
-}
-
-fn address(text: &str) -> Result<Url, String> {
-    let url = Url::parse(text).map_err(|error| {
-        let help = if text.contains("://") { "" } else { "; an address begins with `http://` or `https://`" };
-        format!("this is not a valid address: {error}{help}")
-    })?;
-    match url.scheme() {
-        "http" | "https" if url.has_host() => Ok(url),
-        other => {
-            let port = text.get(other.len() + 1..).unwrap_or_default();
-            let help = match port.starts_with(|first: char| first.is_ascii_digit()) {
-                true => format!("; write `http://{text}`"),
-                false => String::new(),
-            };
-            Err(format!("an address begins with `http://` or `https://`, not `{other}:`{help}"))
-        }
     }
 }
 

@@ -66,6 +66,7 @@ mod shop;
 mod signals;
 mod skill_eval;
 mod specimens;
+#[cfg(target_os = "linux")]
 mod started_bot;
 mod statics;
 mod subprocess;

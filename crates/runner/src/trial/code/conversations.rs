@@ -58,6 +58,7 @@ impl Conversations {
             self.has_other_agents = true;
             (context.config, context.argument) = (Some(Arc::clone(config)), None);
         }
+        agent.prepare(context.config.as_deref(), &context.host, &context.state).await?;
         let session = agent.open(context).await?;
         self.open.push((name.to_owned(), session));
         Ok(())

@@ -121,8 +121,8 @@ pub fn run(global: &Global, args: &CassettesArgs, terminal: &Terminal) -> Result
     let (session, prepared) = place::plan(global, &run)?;
     if args.refresh.is_none() || prepared.plan.trials.is_empty() {
         terminal.diagnostics(&prepared.diagnostics);
-    }
         terminal.notes(prepared.spec.notes());
+    }
     if prepared.plan.trials.is_empty() {
         if prepared.diagnostics.iter().any(model::Diagnostic::is_error) {
             return Ok(ExitCode::from(exit::INVALID));

@@ -201,7 +201,8 @@ impl Sender {
     }
 
     fn client(&self, to: &Destination) -> Result<Client, String> {
-        self.proxies.client(to.address.starts_with("https:"), CONNECT, None)
+        let client = self.proxies.client(to.address.starts_with("https:"), CONNECT, None);
+        client.map_err(|error| error.to_string())
     }
 
     fn delivered(&self, count: usize, comment: Option<(usize, String)>) {

@@ -76,7 +76,10 @@ fn acp_agents() -> String {
         Some(format!("| {} |\n", cells.join(" | ")))
     };
     let rows: String = acp::named().into_iter().filter_map(row).collect();
-    format!("| agent | command | installation | tried from | sign-in | scripted models |\n{}{rows}", "| --- | --- | --- | --- | --- | --- |\n")
+    format!(
+        "| agent | command | installation | tried from | sign-in | scripted models |\n{}{rows}",
+        "| --- | --- | --- | --- | --- | --- |\n"
+    )
 }
 
 fn fake_directives() -> String {

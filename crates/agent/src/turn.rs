@@ -7,7 +7,9 @@ use std::time::Instant;
 
 use grade::Responder;
 use model::foreign_json::MAX_VALUES;
-use model::{Budget, Definition, Ending, Event, Limits, OnBudget, Question, Step, Tokens, ToolCall, Trace, Usage, rounded_number};
+use model::{
+    Budget, Definition, Ending, Event, Limits, OnBudget, Question, Step, Tokens, ToolCall, Trace, Usage, rounded_number,
+};
 use sandbox::DiskWatch;
 use serde_json::Value;
 use tokio::sync::watch;

@@ -121,8 +121,7 @@ impl Args {
     /// Returns an error if they do not match the definition, or request help or the version.
     pub fn read(raw: &[std::ffi::OsString]) -> Result<Self, clap::Error> {
         let mut command = Self::definition();
-        let matches =
-            command.try_get_matches_from_mut(raw).map_err(|error| with_suggestion(error, &command, raw))?;
+        let matches = command.try_get_matches_from_mut(raw).map_err(|error| with_suggestion(error, &command, raw))?;
         Self::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
     }
 }

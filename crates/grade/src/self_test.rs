@@ -97,10 +97,10 @@ mod tests {
 
     use super::*;
 
-    #[test]
     /// The page that describes the operators in expectations, with their examples.
     const OPERATORS_PAGE: &str = include_str!("../../../docs/reference/operators.md");
 
+    #[test]
     fn every_documented_example_has_its_documented_result() {
         let results = self_test();
         let wrong: Vec<_> = results.iter().filter(|result| !result.ok).collect();

@@ -72,8 +72,8 @@ pub use compare::{CaseChange, Change, Comparison, Dimension, THRESHOLD, TrialPai
 pub use format::{counted, elapsed as duration, percent as share};
 pub use history::{history, history_json};
 pub use html::{ComparedTrial, ServedRun, ServedState, comparison_page, transcript};
-pub use junit::{CheckResult, junit_of_checks};
 pub use json::{SCHEMA, comparison_schema, reference as json_reference, report_schema, trial_json};
+pub use junit::{CheckResult, junit_of_checks};
 pub use plain::clean;
 pub use reporter::{Reporter, ReporterOptions, RunHash};
 pub use runs::{ListedRun, run_json, runs};

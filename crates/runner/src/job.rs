@@ -56,9 +56,7 @@ impl Job {
     ) -> TrialRecord {
         match self {
             Self::Trial(planned) => match shared.elsewhere.clone() {
-                Some(elsewhere) => {
-                    Box::pin(trial::run_elsewhere(planned, shared, elsewhere, events, stop_level)).await
-                }
+                Some(elsewhere) => Box::pin(trial::run_elsewhere(planned, shared, elsewhere, events, stop_level)).await,
                 None => trial::run(planned, shared, events, stop_level, Vec::new()).await,
             },
             Self::Regrade(recorded, archive) => {

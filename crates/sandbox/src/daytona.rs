@@ -114,7 +114,11 @@ impl SandboxKind for Daytona {
             }
             Ok(ended)
         })
-        .map_err(|error| SandboxError::Service { kind: "daytona", reason: error.to_string(), is_final: false })
+        .map_err(|error| SandboxError::Service {
+            kind: "daytona",
+            reason: error.to_string(),
+            is_final: false,
+        })
     }
 
     fn remove_leftover(&self, host: &Host, options: &SandboxOptions, leftover: &Leftover) -> Result<(), SandboxError> {

@@ -49,6 +49,7 @@ mod sandbox_choice;
 mod selection;
 mod session;
 pub mod settings;
+pub mod shard;
 mod state;
 mod trial_spec;
 

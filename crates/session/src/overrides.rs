@@ -105,9 +105,11 @@ pub struct SelectionArgs {
     /// Run only cases that did not pass in the last run, or did not finish
     #[arg(long, conflicts_with = "failed_in")]
     pub last_failed: bool,
-    /// Run only the K-th of N parts of the cases
-    #[arg(long, value_name = "K/N", value_parser = parse_shard)]
-    pub shard: Option<(u64, u64)>,
+    /// Run only the K-th of N parts of the cases; with `auto` or `auto/N`, the part of this job in a CI service, Slurm or
+    /// Kubernetes
+    #[arg(long, value_name = "K/N", value_parser = ShardArg::parse)]
+    #[serde(with = "written")]
+    pub shard: Option<ShardArg>,
     /// Only these cases, as `suite::case`. No option sets it
     #[arg(skip)]
     pub only: Option<HashSet<String>>,
@@ -498,9 +500,4 @@ pub fn parse_label(written: &str) -> Result<String, String> {
         _ if written.trim().is_empty() => Err("a label must not be empty".to_owned()),
         label => Ok(label.to_owned()),
     }
-}
-
-fn parse_shard(written: &str) -> Result<(u64, u64), String> {
-    let parsed = written.split_once('/').and_then(|(k, n)| Some((k.parse::<u64>().ok()?, n.parse::<u64>().ok()?)));
-    parsed.filter(|(k, n)| *k >= 1 && k <= n).ok_or_else(|| "K/N with K from 1 to N, such as 2/4".to_owned())
 }

@@ -28,6 +28,7 @@ mod chain;
 mod chain_writer;
 mod columns;
 mod comparison;
+mod database_url;
 mod lines;
 mod live;
 mod location;
@@ -47,9 +48,9 @@ pub use archive::{ArchiveError, Exported, Imported, export, import};
 pub use chain::{Difference, Verification};
 pub use location::{Location, LocationError};
 pub use merge::{MergeError, Merged, merge};
+use postgres::PostgresStore;
 pub use record::{Judgements, ResultFilter, RunFilter, Store, StoreError, StoredEvent, TrialFilter};
 pub use selector::{SelectError, select_run, select_trial};
-use postgres::PostgresStore;
 use sqlite::SqliteStore;
 
 /// Opens the record at `location` to write runs as `owner`, and creates it if it does not exist. The folder of a file

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use crate::postgres::{SCHEMES, Settings, SettingsError};
+use crate::database_url::{SCHEMES, Settings, SettingsError};
 
 /// Place of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! Reads the trees in which commands of assertions work.
 
 use globset::Glob;
-use model::{Graded, Node};
 use model::decode::{Fields, Problems, text};
+use model::{Graded, Node};
 
 /// Reads `graded`.
 pub fn graded(node: &Node, problems: &mut Problems) -> Graded {

@@ -31,9 +31,8 @@ fn recording(scratch: &Path, server: &PostgresServer) -> Promise {
     let mut measured = Vec::new();
     for round in 0..5 {
         let file = dir.join(format!("state-{round}"));
-        let seconds = |state: &str| {
-            times(1, || ok(&trialrun(&dir, &["run", "a.yaml", "--quiet", "--state", state])))[0]
-        };
+        let seconds =
+            |state: &str| times(1, || ok(&trialrun(&dir, &["run", "a.yaml", "--quiet", "--state", state])))[0];
         measured.push(seconds(&url) / seconds(&file.display().to_string()));
     }
     Promise { what: "recording 10,000 trials: PostgreSQL / SQLite", limit: 2.0, unit: "x", measured }

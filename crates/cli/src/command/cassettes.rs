@@ -22,8 +22,8 @@ use crate::exit;
 use crate::global::Global;
 use crate::place;
 use crate::terminal::Terminal;
-use crate::workers::WorkersArgs;
 use crate::units::{age, bytes};
+use crate::workers::WorkersArgs;
 use session::overrides::Overrides;
 
 /// Number of recent runs that are searched for the last replay result.

@@ -18,7 +18,7 @@ const FOLDERS: [(&str, &str); 6] = [
     ("llm: answer, failure, schema, wire", "a dialect knows how it writes errors, and its client reads answers"),
     ("model: outcome_counts, statistics", "counts of outcomes become a rate, and the figures of an arm count outcomes"),
     ("model: statistics::counted, statistics::sequential", "bounds of a rate can be those of a confidence sequence"),
-    ("runner: hook, plan", "a plan contains the hook, which receives a planned trial"),
+    ("runner: hook, place, plan", "a plan contains the hook and the place of its trials, which receive planned trials"),
     (
         "script: convert, module, options, realm, shim",
         "an engine has modules, and some modules convert values or are part of the shim of the engine",

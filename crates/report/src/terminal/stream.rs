@@ -123,7 +123,8 @@ impl Stream {
             Step::Question(question) => self.asked(at, question),
             Step::PermissionAsked(request) => {
                 let decision = if request.granted { "allowed" } else { "denied" };
-                let line = format!("? asked to use {}: {decision}, {}", folded(&request.tool), folded(&request.decided_by));
+                let line =
+                    format!("? asked to use {}: {decision}, {}", folded(&request.tool), folded(&request.decided_by));
                 self.line(at, 0, &paint.yellow(&line))
             }
             Step::PermissionDenied { tool, message, .. } => {

@@ -103,7 +103,8 @@ impl Planner<'_> {
     pub(super) fn warn_about_plugin(&mut self, agent: &dyn Agent, case: &Case) {
         let is_loaded = agent.description().plugins_folder.is_some() || agent.description().skills_folder.is_none();
         let Some(skill) = case.subject.installed().filter(|_| !is_loaded) else { return };
-        let Some(others) = skill.plugin.as_ref().map(|plugin| &plugin.others).filter(|others| !others.is_empty()) else {
+        let Some(others) = skill.plugin.as_ref().map(|plugin| &plugin.others).filter(|others| !others.is_empty())
+        else {
             return;
         };
         let message = format!("`{}` has only the skills of the plug-in `{}`", agent.name(), skill.name);

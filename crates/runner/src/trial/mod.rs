@@ -32,8 +32,8 @@ use cassette::{Cassettes, Tape};
 use jiff::Timestamp;
 use mask::Mask;
 use model::{
-    AssertionScope, AttemptRecord, AuxiliaryUsage, Collected, Definition, Ending, Event, IntegrityKind, IntegritySign, Limits,
-    Need, NetworkPolicy, Outcome, Phases, Probed, ReplyProbes, Skill, Step, TrialRecord, Usage,
+    AssertionScope, AttemptRecord, AuxiliaryUsage, Collected, Definition, Ending, Event, IntegrityKind, IntegritySign,
+    Limits, Need, NetworkPolicy, Outcome, Phases, Probed, ReplyProbes, Skill, Step, TrialRecord, Usage,
 };
 use sandbox::supervise::Network;
 use sandbox::{Breakage, Host, ParentFile, Registry, RepositoryDetail, Request, Sandbox, SandboxError, SandboxFactory};
@@ -43,11 +43,11 @@ use tracing::{Instrument, info_span};
 use self::act::ActResult;
 use self::canaries::{CanaryWatch, canaries_of};
 use self::control_run::ControlRuns;
+pub(crate) use self::elsewhere::{Elsewhere, run as run_elsewhere};
 use self::grade::End;
 use self::network::TrialNetwork;
 use self::record::record_of;
 use self::record::{attempt_of, skipped, unloaded};
-pub(crate) use self::elsewhere::{Elsewhere, run as run_elsewhere};
 pub(crate) use self::record::{broken, cancelled, panicked, stopped};
 pub use self::recording::{cassette_file, inputs, is_recorded};
 pub use self::regrade::RecordedEvidence;

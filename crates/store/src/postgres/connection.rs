@@ -6,8 +6,8 @@ use std::time::Duration;
 use tokio_postgres::config::SslMode as Encryption;
 use tokio_postgres::{AsyncMessage, Client, Config, Notification};
 
-use super::settings::{Settings, SslMode};
 use super::tls::Tls;
+use crate::database_url::{Settings, SslMode};
 
 /// Time limit for connecting.
 const CONNECT: Duration = Duration::from_secs(10);

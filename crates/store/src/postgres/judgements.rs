@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::pool::Pool;
-use super::settings::Settings;
+use crate::database_url::Settings;
 use crate::{Judgements, StoreError};
 
 /// Judgements, with a connection of their own: trials are graded while events are recorded.

@@ -4,7 +4,7 @@ use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
 
 use super::connection::quoted;
-use super::settings::Settings;
+use crate::database_url::Settings;
 
 /// Lock that a program holds while it changes tables; its second half is the hash of the schema's name.
 const LOCK: i32 = 0x7472_6c6e;

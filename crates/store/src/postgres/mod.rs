@@ -10,7 +10,6 @@ mod pool;
 mod query;
 mod results;
 mod schema;
-mod settings;
 #[cfg(test)]
 mod tests;
 mod tls;
@@ -29,13 +28,11 @@ use self::pool::{Pool, PostgresError, Session};
 use self::query::Trials;
 use crate::chain_writer::Chains;
 use crate::pack::{Packer, damaged};
-use crate::{
-    Judgements, Location, ResultFilter, RunFilter, Store, StoreError, StoredEvent, TrialFilter, Verification,
-};
+use crate::{Judgements, Location, ResultFilter, RunFilter, Store, StoreError, StoredEvent, TrialFilter, Verification};
 
+pub use crate::database_url::{SCHEMES, Settings, SettingsError, SslMode, Surroundings};
 pub use connection::{ConnectError, connect, connect_listening, describe, is_lost};
 pub use migration::{MigrationError, format, migrate};
-pub use settings::{SCHEMES, Settings, SettingsError, SslMode, Surroundings};
 
 /// Number of trials up to which a list is read at once.
 const PAGE: usize = 500;

@@ -15,7 +15,7 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Row, Statement};
 
 use super::connection::{ConnectError, connect, describe, is_lost};
-use super::settings::Settings;
+use crate::database_url::Settings;
 use crate::{Location, StoreError};
 
 /// Time limit for one transaction.

@@ -17,7 +17,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect};
 use tokio_rustls::TlsConnector;
 
-use super::settings::{Settings, SslMode};
+use crate::database_url::{Settings, SslMode};
 
 /// Makes TLS connections as the settings require.
 #[derive(Clone)]

@@ -134,11 +134,7 @@ impl<'e> Batch<'_, 'e> {
     }
 }
 
-fn insert_run(
-    transaction: &Transaction<'_>,
-    owner: Option<&str>,
-    info: &RunInfo,
-) -> Result<i64, SqliteError> {
+fn insert_run(transaction: &Transaction<'_>, owner: Option<&str>, info: &RunInfo) -> Result<i64, SqliteError> {
     let missing_shards = info.missing_shards.as_ref().map(serde_json::to_string);
     transaction
         .prepare_cached(

@@ -124,8 +124,7 @@ fn skip_others<'c>(cases: impl IntoIterator<Item = (&'c mut Case, bool)>, reason
 }
 
 /// All formats that are recognised by name.
-pub static NAMED: [NamedFormat; 4] =
-    [fixtures::FIXTURES, code::CODE, plugin_eval::PLUGIN_EVAL, trigger::TRIGGER];
+pub static NAMED: [NamedFormat; 4] = [fixtures::FIXTURES, code::CODE, plugin_eval::PLUGIN_EVAL, trigger::TRIGGER];
 
 /// Returns the format of files with a name like the one at `path`, and the name of its suite.
 pub fn named(path: &Path) -> Option<(&'static NamedFormat, &str)> {

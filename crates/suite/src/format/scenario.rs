@@ -11,7 +11,7 @@ use model::{
 
 use super::assertions::Assertions;
 use super::rows::{CASES, CaseReader};
-use super::{is_evals_file, Format, SuiteFile};
+use super::{Format, SuiteFile, is_evals_file};
 use crate::canaries::canaries;
 use crate::faults::faults;
 use crate::fixtures::Block;

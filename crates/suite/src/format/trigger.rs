@@ -128,9 +128,7 @@ fn skill(
         Some(named) => library.skill_on(named, &library.shelves(path), place, found),
         None => {
             let problem = place.error("it cannot be determined which skill the messages are about");
-            found.push(
-                problem.help("put the file into the folder `evals` of the skill, or choose the skill to test"),
-            );
+            found.push(problem.help("put the file into the folder `evals` of the skill, or choose the skill to test"));
             None
         }
     }

@@ -64,7 +64,9 @@ fn a_program_to_start_needs_a_command_and_a_sign_that_it_is_ready() {
         let found = of(start.clone());
         assert!(found.len() == 1 && found[0].starts_with(expected), "{start}: {found:?}");
     }
-    for start in [json!("npm start"), json!(["npm", "start"]), json!({"command": "x", "ready": "3000", "timeout": "9s"})] {
+    for start in
+        [json!("npm start"), json!(["npm", "start"]), json!({"command": "x", "ready": "3000", "timeout": "9s"})]
+    {
         assert_eq!(of(start), [""; 0]);
     }
 }

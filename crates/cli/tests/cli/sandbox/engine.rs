@@ -101,11 +101,7 @@ fn a_run_without_its_engine_does_not_start_and_prune_says_that_it_cannot_look() 
     let ran = project.run(&["run"]).exits(3);
     assert!(ran.err.contains("Is the docker daemon running?"), "{}", ran.output());
     let pruned = project.run(&["prune"]).exits(0);
-    assert!(
-        pruned.err.contains("cannot look for orphans: `docker` sandboxes: Cannot connect"),
-        "{}",
-        pruned.output()
-    );
+    assert!(pruned.err.contains("cannot look for orphans: `docker` sandboxes: Cannot connect"), "{}", pruned.output());
     project.write("trialrun.yaml", "");
     assert_eq!(project.run(&["prune"]).exits(0).err, "");
 }

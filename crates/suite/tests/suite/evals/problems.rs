@@ -10,7 +10,10 @@ fn problems_with(rest: &str) -> Vec<String> {
 
 fn problems_of(text: &str) -> Vec<String> {
     let loaded = skill(text).load(&["s"]);
-    describe(&all_problems(&loaded)).iter().map(|line| line.trim_start_matches(&format!("{SUITE}:")).to_owned()).collect()
+    describe(&all_problems(&loaded))
+        .iter()
+        .map(|line| line.trim_start_matches(&format!("{SUITE}:")).to_owned())
+        .collect()
 }
 
 #[test]
@@ -55,8 +58,9 @@ fn missing_and_unknown_keys_of_a_case_are_reported_at_their_line() {
 
 #[test]
 fn a_misspelt_name_gets_a_suggestion() {
-    let helps =
-        |rest: &str| all_problems(&skill(&one(rest)).load(&["s"])).into_iter().flat_map(|it| it.help).collect::<Vec<_>>();
+    let helps = |rest: &str| {
+        all_problems(&skill(&one(rest)).load(&["s"])).into_iter().flat_map(|it| it.help).collect::<Vec<_>>()
+    };
     assert_eq!(helps(r#""asertions": []"#), ["did you mean `assertions`?"]);
     assert_eq!(helps(r#""side_effect_level": "local_only""#), ["did you mean `local-only`?"]);
     assert_eq!(helps(r#""should_trigger": "no""#), ["write `true` or `false`, without quotes"]);
@@ -107,18 +111,12 @@ fn required_keys_of_suites_and_cases_are_enforced() {
         problems_of("{\"skill_name\": \"\", \"evals\": {}}"),
         ["1:16: `skill_name` must not be empty", "1:29: `evals` must be a list, not a map",]
     );
-    assert_eq!(
-        problems_of("{\"skill_name\": \"s\", \"evals\": [], \"version\": 1}"),
-        ["1:30: the suite has no cases"]
-    );
+    assert_eq!(problems_of("{\"skill_name\": \"s\", \"evals\": [], \"version\": 1}"), ["1:30: the suite has no cases"]);
     assert_eq!(problems_of("[]"), ["1:1: the suite has no cases"]);
     assert_eq!(problems_of("3"), ["1:1: the suite must be a map, not a number"]);
     assert_eq!(
         problems_of("{\"skill_name\": \"s\", \"evals\": [\n3,\n{\"x\": 1}]}"),
-        [
-            "2:1: a case must be a map, not a number",
-            "3:2: a case has no `prompt`",
-        ]
+        ["2:1: a case must be a map, not a number", "3:2: a case has no `prompt`",]
     );
     let empty = problems_of(
         "{\"skill_name\": \"s\", \"evals\": [\n{\"id\": 1, \"prompt\": \" \\n\", \"expected_output\": null}]}",

@@ -13,6 +13,8 @@ use model::Gate;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::shard::ShardArg;
+
 /// Options of a run.
 #[derive(Debug, Clone, Default, Args, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]

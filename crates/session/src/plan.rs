@@ -102,7 +102,7 @@ impl Session {
             test: chosen.test.clone(),
             tags: chosen.tags.clone(),
             only: chosen.only.clone(),
-            shard: chosen.shard,
+            shard: spec.shard(),
         };
         let (plan, planning) = runner::plan(&self.request(&suites, &settings, &selection, modules));
         let tags =
@@ -123,7 +123,7 @@ impl Session {
         all.extend(planning.into_iter().filter(|problem| !is_known(problem)));
         all.extend(missing);
         self.mask_all(&settings, &mut all);
-        let (spec, shard) = (spec.clone(), chosen.shard);
+        let (spec, shard) = (spec.clone(), spec.shard());
         Ok(Planned { spec, plan, diagnostics: all, design, nearest, case_ids, coverage, shard })
     }
 

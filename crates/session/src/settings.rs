@@ -27,6 +27,7 @@ use crate::path::shown;
 use crate::sandbox_choice;
 use crate::selection::failed_cases;
 use crate::session::Session;
+use crate::shard::{self, ShardArg};
 
 pub use self::configured::{GITHUB, TERMINAL, reports};
 pub use self::table::{SETTINGS, Setting};
@@ -80,6 +81,9 @@ struct Decided {
     cassette: CassetteMode,
     /// Reason why the project's judge is not asked.
     unjudged: Option<String>,
+    /// The part of the cases to run: (k, n), k from 1; absent for all cases.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    shard: Option<(u64, u64)>,
 }
 
 /// Inputs from which the table takes values and layers.
@@ -145,6 +149,11 @@ impl RunSpec {
         spec
     }
 
+    /// Returns the part of the cases to run: (k, n), k from 1; `None` for all cases.
+    pub(crate) fn shard(&self) -> Option<(u64, u64)> {
+        self.decided.shard
+    }
+
     /// Returns the use of cassettes.
     pub(crate) fn cassette(&self) -> CassetteMode {
         self.decided.cassette
@@ -195,7 +204,16 @@ impl Session {
             mode => mode,
         };
         let unjudged = run.judge.missing.clone().or_else(|| missing_judge(self, &run));
-        let decided = Decided { sandbox: run.sandbox.kind.clone(), cassette, unjudged };
+        let shard = match args.selection.shard {
+            Some(ShardArg::Part(k, n)) => Some((k, n)),
+            Some(ShardArg::Auto(jobs)) => {
+                let ((k, n), variable) = shard::of_job(jobs, self.environment())?;
+                notes.push(format!("this job runs shard {k}/{n}, because of `{variable}`"));
+                Some((k, n))
+            }
+            None => None,
+        };
+        let decided = Decided { sandbox: run.sandbox.kind.clone(), cassette, unjudged, shard };
         // The last run can be another one by the time at which the cases are planned, and on other machines.
         if let (None, Some(run)) = (&args.selection.only, args.selection.failures_of()) {
             args.selection.only = Some(failed_cases(&*self.read_store()?, run, &mut notes)?);

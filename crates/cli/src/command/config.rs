@@ -44,6 +44,7 @@ pub fn run(global: &Global, args: &ConfigArgs, terminal: &Terminal) -> Result<Ex
     let (context, spec) = place::resolve(global, &args.run)?;
     let problems: Vec<_> = context.diagnostics.iter().chain(spec.problems()).cloned().collect();
     terminal.diagnostics(&problems);
+    terminal.notes(spec.notes());
     let mask = context.mask();
     let rows = spec.rows().iter().map(|row| {
         let mut value = row.value.clone();

@@ -96,7 +96,7 @@ pub fn run_planned(
         }
         // With small suites, some shards are empty. They are recorded too, so that no shard is missing when all are
         // merged.
-        match args.selection.shard.filter(|_| planned.plan.cases_matched > 0) {
+        match planned.shard.filter(|_| planned.plan.cases_matched > 0) {
             Some((index, of)) => terminal.err(&format!("note: shard {index}/{of} has no cases\n")),
             None => return Err(planned.nothing_selected()),
         }

@@ -5,6 +5,8 @@ use runner::RetryOn;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::shard::ShardArg;
+
 /// A value with a written form.
 pub(crate) trait Written: Sized {
     /// Returns the written form.
@@ -49,6 +51,16 @@ impl Written for RetryOn {
 
     fn parse(text: &str) -> Result<Self, String> {
         Self::parse(text).ok_or_else(|| format!("`{text}` is not `exit`, `timeout`, `exit,timeout` or `none`"))
+    }
+}
+
+impl Written for ShardArg {
+    fn text(&self) -> String {
+        self.to_string()
+    }
+
+    fn parse(text: &str) -> Result<Self, String> {
+        Self::parse(text)
     }
 }
 

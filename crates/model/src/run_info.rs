@@ -115,6 +115,9 @@ pub struct Shard {
     pub of: u64,
     /// Position of each trial's case in the whole plan, from 0.
     pub positions: Vec<usize>,
+    /// Hash of the cases of the whole plan and their files; absent in older records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cases_hash: Option<String>,
 }
 
 /// Agent of a run.

@@ -61,5 +61,5 @@ pub use plan::{
 pub use pool::Pool;
 pub use recorded_model::recorded_reply;
 pub use regrade::{Archive, RecordedEvidence, Regrade, RegradeRequest, plan_regrade};
-pub use select::{Selection, is_named};
+pub use select::{Selection, cases_of_all_shards, is_named};
 pub use trial::{cassette_file, inputs, is_recorded};

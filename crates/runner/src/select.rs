@@ -80,6 +80,15 @@ impl<'a> Selector<'a> {
     }
 }
 
+/// Returns the cases of all shards that `selection` selects. Problems with its pattern are left to planning.
+pub fn cases_of_all_shards<'a>(suites: &'a [Suite], selection: &Selection) -> Vec<(&'a Suite, &'a Case)> {
+    let mut problems = Vec::new();
+    let selector = Selector::compile(selection, &mut problems);
+    let all = suites.iter().flat_map(|suite| suite.cases.iter().map(move |case| (suite, &**case)));
+    all.filter(|(suite, case)| selector.matches(suite, case, &mut problems) && selector.is_listed(suite, case))
+        .collect()
+}
+
 /// Returns `true` if `wanted` names the case: `case`, `suite::case` or `file::case`, where the file is its path, its
 /// name or a folder that contains it.
 pub fn is_named(wanted: &str, suite: &Suite, case: &Case) -> bool {

@@ -1,15 +1,17 @@
 //! Loading and planning: everything that happens before a run starts.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use mask::Mask;
 use model::{CassetteMode, Diagnostic};
 use runner::{Plan, PlanRequest, ReadScript, Regrade, RegradeRequest, Selection};
+use sha2::{Digest, Sha256};
 use suite::{Coverage, Loaded};
 
 use crate::error::Error;
+use crate::invocation::hash_of;
 use crate::masking::without_secrets;
 use crate::overrides::Overrides;
 use crate::path::shown;
@@ -36,6 +38,8 @@ pub struct Planned {
     pub coverage: Vec<Coverage>,
     /// Number of the part of the run that these trials are, from 1, and number of all parts; `None` for the whole run.
     pub shard: Option<(u64, u64)>,
+    /// For a part of the run, the hash of the cases of all parts and of their files.
+    pub cases_hash: Option<String>,
 }
 
 /// Result of planning to grade recorded trials again.
@@ -124,7 +128,8 @@ impl Session {
         all.extend(missing);
         self.mask_all(&settings, &mut all);
         let (spec, shard) = (spec.clone(), spec.shard());
-        Ok(Planned { spec, plan, diagnostics: all, design, nearest, case_ids, coverage, shard })
+        let cases_hash = shard.map(|_| cases_hash(&suites, &selection, &self.cwd));
+        Ok(Planned { spec, plan, diagnostics: all, design, nearest, case_ids, coverage, shard, cases_hash })
     }
 
     /// Plans to grade recorded trials again, with the current version of their cases.
@@ -223,6 +228,19 @@ fn private_folders(suites: &[model::Suite], cwd: &Path) -> BTreeSet<PathBuf> {
     let subjects = suites.iter().flat_map(|suite| &suite.cases).filter_map(|case| case.subject.skill());
     let of_skills = subjects.filter_map(|skill| skill.directory.as_deref());
     of_suites.chain(of_skills).map(|folder| cwd.join(folder)).collect()
+}
+
+/// Returns a hash of the cases that `selection` selects in all shards, and of their files.
+fn cases_hash(suites: &[model::Suite], selection: &Selection, directory: &Path) -> String {
+    let (mut hash, mut files) = (Sha256::new(), HashSet::new());
+    for (suite, case) in runner::cases_of_all_shards(suites, selection) {
+        hash.update(format!("{}::{}\n", suite.name, case.id));
+        if files.insert(&case.source.file) {
+            // Cases in a folder have no file; their names are compared.
+            hash.update(hash_of(&directory.join(&*case.source.file)).unwrap_or_default());
+        }
+    }
+    model::text::hex(&hash.finalize())
 }
 
 /// Returns the variables that tests find in `process.env`: all except secrets.

@@ -120,6 +120,7 @@ impl Session {
             index,
             of,
             positions: plan.trials.iter().map(|trial| trial.position).collect(),
+            cases_hash: planned.cases_hash.clone(),
         });
         RunInfo {
             id: uuid::Uuid::now_v7().to_string(),

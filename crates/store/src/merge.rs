@@ -117,10 +117,16 @@ fn difference(one: &Part, other: &Part) -> Option<String> {
     if let Some((skill, _)) = skills.find(|(skill, other)| skill.name == other.name && skill != other) {
         return Some(format!("the `{}` skill differs", skill.name));
     }
-    let suites = |part: &Part| part.info.invocation.as_ref().map(|invocation| invocation.suites.clone());
-    let (one, other) = (suites(one)?, suites(other)?);
-    let changed = one.into_iter().find(|(file, hash)| other.get(file).is_some_and(|other| other != hash));
-    changed.map(|(file, _)| format!("the file {file} differs"))
+    let files = [one, other].map(|part| part.info.invocation.as_ref().map(|invocation| &invocation.suites));
+    if let [Some(one), Some(other)] = files
+        && let Some((file, _)) = one.iter().find(|(file, hash)| other.get(*file).is_some_and(|other| other != *hash))
+    {
+        return Some(format!("the file {file} differs"));
+    }
+    let hashes = one.shard.cases_hash.as_ref().zip(other.shard.cases_hash.as_ref());
+    hashes.filter(|(one, other)| one != other).map(|_| {
+        "the cases of their whole plans differ, so they belong to different projects, versions or selections".to_owned()
+    })
 }
 
 /// Returns the trials of all parts in the order of the whole plan, each with the index of its part.
@@ -276,13 +282,26 @@ mod tests {
     const WHOLE: &str = "0193a000-0000-7000-8000-000000000003";
 
     /// Records shard `index` of `of`, whose cases are at `positions` in the plan.
-    fn shard(store: &mut dyn Store, run: &str, (index, of): (u64, u64), cases: &[(&str, usize)], ends: bool) {
+    fn shard(store: &mut dyn Store, run: &str, part: (u64, u64), cases: &[(&str, usize)], ends: bool) {
+        shard_of(store, run, "ours", part, cases, ends);
+    }
+
+    /// The same for the plan with this hash.
+    fn shard_of(
+        store: &mut dyn Store,
+        run: &str,
+        plan: &str,
+        (index, of): (u64, u64),
+        cases: &[(&str, usize)],
+        ends: bool,
+    ) {
         let mut story = RunBuilder::of(run);
         let names: Vec<&str> = cases.iter().map(|(case, _)| *case).collect();
         let mut events = vec![story.started(&names)];
         if let Event::RunStarted(info) = &mut events[0].event {
             info.settings.insert("state".to_owned(), format!("shard-{index}").into());
-            info.shard = Some(Shard { index, of, positions: cases.iter().map(|(_, position)| *position).collect() });
+            let positions = cases.iter().map(|(_, position)| *position).collect();
+            info.shard = Some(Shard { index, of, positions, cases_hash: Some(plan.to_owned()) });
         }
         for name in &names {
             events.extend([story.began(name), story.finished(name, Outcome::Passed)]);
@@ -357,6 +376,11 @@ mod tests {
         assert!(refused((1, 2), (1, 2), ["a", "b"]).ends_with("both are shard 1 of 2"));
         assert!(refused((1, 2), (2, 3), ["a", "b"]).ends_with("their plans were split into 2 and 3 shards"));
         assert!(refused((1, 2), (2, 2), ["a", "a"]).ends_with("both have the trial commit::a@fake#1"));
+        let (_folder, mut from, mut to) = stores();
+        shard_of(&mut *from, RUN, "ours", (1, 2), &[("a", 0)], true);
+        shard_of(&mut *from, OTHER, "theirs", (2, 2), &[("b", 1)], true);
+        let error = merge(&*from, &[RUN.to_owned(), OTHER.to_owned()], &mut *to, WHOLE, None).unwrap_err();
+        assert!(error.to_string().contains("different projects, versions or selections"), "{error}");
         let (_folder, mut from, mut to) = stores();
         from.append(&[RunBuilder::of(RUN).started(&["a"])]).unwrap();
         let error = merge(&*from, &[RUN.to_owned()], &mut *to, WHOLE, None).unwrap_err();

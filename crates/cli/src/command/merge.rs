@@ -1,5 +1,6 @@
 //! `trialrun merge`.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -32,10 +33,13 @@ pub fn run(global: &Global, args: &MergeArgs, terminal: &Terminal) -> Result<Exi
     let failed = |error: std::io::Error| CliError::environment(format!("cannot create a temporary record: {error}"));
     let folder = tempfile::tempdir().map_err(failed)?;
     let mut shards = store::open(&Location::File(folder.path().join("shards.db")), &session::owner())?;
-    let mut runs: Vec<String> = Vec::new();
+    let (mut runs, mut names) = (Vec::new(), HashMap::new());
     for (shown, file) in opened(&context.cwd, &args.files)? {
         match store::import(&mut *shards, file) {
-            Ok(imported) => runs.push(imported.run),
+            Ok(imported) => {
+                names.insert(imported.run.clone(), shown);
+                runs.push(imported.run);
+            }
             Err(ArchiveError::Present(run)) => {
                 terminal.err(&format!("note: {shown} has run {run}, which another file has too\n"));
             }
@@ -50,7 +54,10 @@ pub fn run(global: &Global, args: &MergeArgs, terminal: &Terminal) -> Result<Exi
     }
     let merged = store::merge(&*shards, &runs, &mut *store, &id, args.label.clone()).map_err(|error| match error {
         MergeError::Store(error) => error.into(),
-        error => CliError::usage(error.to_string()),
+        MergeError::Different { one, other, reason } => {
+            CliError::usage(format!("{} and {} cannot be merged: {reason}", names[&one], names[&other]))
+        }
+        MergeError::NotAShard(run) => CliError::usage(format!("{} is not a shard: it has a whole plan", names[&run])),
     })?;
     let row = store.select(&id)?;
     terminal.out(&format!(

@@ -308,16 +308,21 @@ fn a_recorded_run_is_rendered_again() {
 
 #[test]
 fn a_shard_without_cases_is_recorded_so_it_is_not_missing() {
-    let (project, other) = (empty(), empty());
-    for suite in ["a", "b"] {
+    let (project, other) = (empty().env("JOB_COMPLETION_INDEX", "1"), empty());
+    let write = |project: &testkit::Project, suite: &str| {
         let text = scenario(suite, "hello").replace("skill: greet", "system_prompt: Be kind.");
         project.write(&format!("scenarios/{suite}.yaml"), &text);
-    }
+    };
+    write(&project, "a");
+    write(&project, "b");
     let mut files = Vec::new();
     for shard in 1..=3 {
         let [part, state, file] = [format!("{shard}/3"), format!("state-{shard}"), format!("{shard}.run")];
+        let part = if shard == 2 { "auto/3" } else { &part };
         let code = if shard == 3 { 4 } else { 0 };
-        let ran = project.run(&["run", "--agent", "fake", "--shard", &part, "--state", &state]).exits(code);
+        let ran = project.run(&["run", "--agent", "fake", "--shard", part, "--state", &state]).exits(code);
+        let note = "note: this job runs shard 2/3, because of `JOB_COMPLETION_INDEX`\n";
+        assert_eq!(ran.err.contains(note), shard == 2, "{}", ran.err);
         assert_eq!(ran.err.contains("note: shard 3/3 has no cases"), shard == 3, "{}", ran.err);
         assert_eq!(ran.out.contains("NOTHING TESTED  no trials"), shard == 3, "{}", ran.out);
         project.run(&["export", "latest", &file, "--state", &state]).exits(0);
@@ -327,6 +332,18 @@ fn a_shard_without_cases_is_recorded_so_it_is_not_missing() {
     let merged = other.run(&arguments).exits(0);
     assert!(merged.out.contains("from 3 shards (2 of 2 trials finished)"), "{}", merged.output());
     project.run(&["run", "--agent", "fake", "--shard", "3/3", "--case", "none"]).exits(4);
+    let ran = project.run(&["config", "--shard", "auto"]).exits(2);
+    assert!(ran.err.contains("write `--shard auto/N`"), "{}", ran.err);
+
+    let foreign = empty();
+    write(&foreign, "c");
+    write(&foreign, "d");
+    foreign.run(&["run", "--agent", "fake", "--shard", "2/3"]).exits(0);
+    foreign.run(&["export", "latest", "2.run"]).exits(0);
+    let file = foreign.dir().join("2.run").display().to_string();
+    let ran = other.run(&["merge", &files[0], &file, &files[2]]).exits(2);
+    let reason = format!("{} and {file} cannot be merged: the cases of their whole plans differ", files[0]);
+    assert!(ran.err.contains(&reason), "{}", ran.err);
 }
 
 #[test]

@@ -116,11 +116,13 @@ async fn dispatch(
         stopped_by: None,
     };
     let began = Instant::now();
-    if earlier.last_seq == 0 {
-        dispatcher.bus.emit(Event::RunStarted(Box::new(info)));
+    // A run that cannot be recorded costs nothing: neither trials nor hooks begin.
+    let can_begin = earlier.last_seq > 0 || dispatcher.bus.begin(info);
+    if !can_begin {
+        dispatcher.stopped_by = Some("recording failed".into());
     }
     dispatcher.bus.emit_decisions(dispatcher.queue.answered());
-    let refused = dispatcher.around(HookKind::PreRun, &mut controls).await;
+    let refused = if can_begin { dispatcher.around(HookKind::PreRun, &mut controls).await } else { None };
     loop {
         if refused.is_none() {
             dispatcher.start_jobs();
@@ -143,7 +145,9 @@ async fn dispatch(
     });
     // Every trial has closed its own sandbox, unless it was killed.
     let left_over = dispatcher.shared.registry.remove_all();
-    dispatcher.around(HookKind::PostRun, &mut controls).await;
+    if can_begin {
+        dispatcher.around(HookKind::PostRun, &mut controls).await;
+    }
     let bus = Arc::clone(&dispatcher.bus);
     let (summary, stopped_by) = (bus.summary(), dispatcher.stopped_by.take());
     let duration_ms = earlier.duration_ms + model::millis(began.elapsed());

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use mask::{KeyBlocks, Mask};
-use model::{DecisionRecord, EVENT_VERSION, Envelope, Event, Step, Summary, TrialRecord};
+use model::{DecisionRecord, EVENT_VERSION, Envelope, Event, RunInfo, Step, Summary, TrialRecord};
 use tracing::{debug, info};
 
 /// Maximum wait that is not counted as waiting, because emitting an event always takes some time.
@@ -25,6 +25,12 @@ pub trait Listener: Send + Sync {
 
     /// Takes an event, and blocks until there is room for it.
     fn on_event(&self, event: Envelope);
+
+    /// Returns `true` if trials may be started. Is called after the start of the run was taken. A listener that could
+    /// not store it returns `false`. The default is for all others.
+    fn can_begin(&self) -> bool {
+        true
+    }
 
     /// Is called before the outcome of a trial if a secret became known after the trial's first event. A listener that
     /// stores the trial's events must mask them again with `mask`. The default does nothing, for all others.
@@ -84,6 +90,12 @@ impl EventBus {
     /// Counts of the outcomes so far.
     pub(crate) fn summary(&self) -> Summary {
         self.state().summary.clone()
+    }
+
+    /// Emits the start of the run. Returns `true` if trials may be started.
+    pub(crate) fn begin(&self, info: RunInfo) -> bool {
+        self.emit(Event::RunStarted(Box::new(info)));
+        self.state().listener.as_ref().is_none_or(|listener| listener.can_begin())
     }
 
     /// Drops the listener. Later events are dropped.

@@ -78,21 +78,37 @@ impl Place for Script {
 
 /// Keeps all events.
 #[derive(Default)]
-struct Log(Mutex<Vec<Envelope>>);
+struct Log {
+    events: Mutex<Vec<Envelope>>,
+    is_refused: bool,
+}
 
 impl Listener for Log {
     fn offer(&self, event: Envelope) -> Option<Envelope> {
-        self.0.lock().unwrap().push(event);
+        self.events.lock().unwrap().push(event);
         None
     }
 
     fn on_event(&self, event: Envelope) {
-        self.0.lock().unwrap().push(event);
+        self.events.lock().unwrap().push(event);
+    }
+
+    fn can_begin(&self) -> bool {
+        !self.is_refused
     }
 }
 
 /// Runs cases with these ids at a place that plays `play`. Returns the events, and what the place was asked for.
 fn run(
+    ids: &[&str],
+    play: fn(&PlannedTrial, &[AttemptRecord]) -> Vec<Progress>,
+    controls: &[Control],
+) -> (Vec<Envelope>, Vec<&'static str>) {
+    run_with(Log::default(), ids, play, controls)
+}
+
+fn run_with(
+    log: Log,
     ids: &[&str],
     play: fn(&PlannedTrial, &[AttemptRecord]) -> Vec<Progress>,
     controls: &[Control],
@@ -131,14 +147,14 @@ fn run(
         "id": "r", "label": null, "started_at": "2026-01-01T00:00:00Z", "trialrun_version": "1", "settings": {},
         "agents": [], "skills": [], "trials": [], "jobs": 1,
     });
-    let log = Arc::new(Log::default());
+    let log = Arc::new(log);
     let (sender, receiver) = mpsc::unbounded_channel();
     controls.iter().for_each(|control| sender.send(control.clone()).unwrap());
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let listener = Arc::<Log>::clone(&log);
     let run = trialrun_runner::run(plan, Arc::new(host), serde_json::from_value(info).unwrap(), receiver, listener);
     runtime.block_on(run).unwrap();
-    let events = std::mem::take(&mut *log.0.lock().unwrap());
+    let events = std::mem::take(&mut *log.events.lock().unwrap());
     let asked = place.asked.lock().unwrap().clone();
     (events, asked)
 }
@@ -225,4 +241,12 @@ fn trials_that_have_not_started_are_taken_back_when_the_run_is_stopped() {
         assert_eq!((record.outcome, record.reason.as_deref()), (Outcome::Cancelled, reason));
     }
     assert_eq!(asked, ["begin", "stop", "end"]);
+}
+
+#[test]
+fn no_trial_starts_if_the_start_of_the_run_cannot_be_recorded() {
+    let log = Log { is_refused: true, ..Log::default() };
+    let (events, asked) = run_with(log, &["a"], |trial, earlier| vec![finished(trial, earlier, "1")], &[]);
+    assert_eq!(records(&events)[0].outcome, Outcome::Cancelled);
+    assert_eq!(asked, ["begin", "end"]);
 }

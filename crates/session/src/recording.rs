@@ -4,14 +4,14 @@
 mod reporting;
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use mask::Mask;
-use model::{Envelope, Event, Lease};
+use model::{Envelope, Event, Lease, Outcome};
 use report::{Reporter, RunHash};
 use runner::{Control, Listener};
 use store::{Store, StoreError};
@@ -34,6 +34,8 @@ const LOOK: Duration = Duration::from_millis(2);
 const UNREPORTED: usize = 16 * 1024;
 /// Time that reporters have to finish, or to process one event, after a signal.
 const SHUTDOWN: Duration = Duration::from_secs(2);
+/// Duration of a commit after which a signal ends recording, because the record may be away for longer.
+const STUCK: Duration = Duration::from_secs(5);
 
 /// Masks for the events of trials during which a secret became known, by the id of the trial.
 type Learned = Arc<Mutex<HashMap<Arc<str>, Arc<Mask>>>>;
@@ -42,9 +44,65 @@ type Learned = Arc<Mutex<HashMap<Arc<str>, Arc<Mask>>>>;
 pub struct Recording {
     events: SyncSender<Envelope>,
     learned: Learned,
-    recorder: JoinHandle<(Option<String>, Vec<Report>)>,
+    shared: Arc<Shared>,
+    /// Receives the error that ended the record, and the abandoned reports.
+    done: Receiver<(Option<String>, Vec<Report>)>,
     reports: Vec<Reporting>,
+}
+
+/// State that the recorder shares with the senders of events and with the caller that waits for it.
+struct Shared {
+    reports: Mutex<Vec<Report>>,
     is_urgent: fn() -> bool,
+    /// Time at which the commit in progress began.
+    committing: Mutex<Option<Instant>>,
+    /// `true` once the start of the run is stored.
+    has_begun: AtomicBool,
+    /// `true` if the start of the run could not be stored.
+    is_refused: AtomicBool,
+    /// `true` once no more events will be recorded.
+    has_ended: AtomicBool,
+    /// Number of trials with an outcome. Cancelled trials are not counted here, nor in the next number.
+    finished: AtomicUsize,
+    /// Number of trials whose outcome is stored.
+    recorded: AtomicUsize,
+}
+
+impl Shared {
+    /// Returns `true` once no more events will be recorded. After a signal, a commit that is stuck ends recording.
+    fn has_ended(&self) -> bool {
+        let is_stuck = || {
+            let began = *self.committing.lock().unwrap_or_else(PoisonError::into_inner);
+            (self.is_urgent)() && began.is_some_and(|began| began.elapsed() >= STUCK)
+        };
+        if !self.has_ended.load(Ordering::Relaxed) && is_stuck() {
+            self.has_ended.store(true, Ordering::Relaxed);
+        }
+        self.has_ended.load(Ordering::Relaxed)
+    }
+
+    fn is_committing(&self) -> bool {
+        self.committing.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
+    fn take_reports(&self) -> Vec<Report> {
+        std::mem::take(&mut self.reports.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Adds to an error what is known to be recorded.
+    fn describe(&self, error: &str) -> String {
+        let [finished, recorded] = [&self.finished, &self.recorded].map(|count| count.load(Ordering::Relaxed));
+        match finished {
+            _ if self.is_refused.load(Ordering::Relaxed) => format!("{error} (no trial was started)"),
+            0 => format!("{error} (no trial had finished)"),
+            _ => format!("{error} (recorded trials: {recorded} of {finished} that finished)"),
+        }
+    }
+}
+
+/// Returns `true` for the outcome of a trial that was not cancelled.
+fn is_finished(event: &Envelope) -> bool {
+    matches!(&event.event, Event::TrialFinished(record) if record.outcome != Outcome::Cancelled)
 }
 
 /// Queue of a reporter. The reporter finishes when all its senders are dropped.
@@ -52,7 +110,8 @@ type Report = SyncSender<Arc<Envelope>>;
 
 /// Result of recording a run.
 pub struct Recorded {
-    /// Reason why the record and the reports end earlier than the run. The run was stopped when this was noticed.
+    /// Reason why the record and the reports end earlier than the run, and how many trials are recorded. The run was
+    /// stopped when this was noticed.
     pub error: Option<String>,
     /// Errors of reporters. They never change an outcome.
     pub report_errors: Vec<String>,
@@ -61,7 +120,7 @@ pub struct Recorded {
 impl Recording {
     /// Starts recording into `store` and reporting to `reporters`. At the end of the run, its `hash` is set. An error
     /// in the store stops the run through `controls`. If it `is_urgent`, as after a signal, reporters whose output is
-    /// not being read are abandoned.
+    /// not being read and a store that does not answer are abandoned.
     ///
     /// # Errors
     /// Returns an error if a thread cannot be started.
@@ -100,27 +159,53 @@ impl Recording {
         });
         let (senders, reports) = started.collect::<std::io::Result<(Vec<_>, Vec<_>)>>()?;
         let (events, queue) = sync_channel(WAITING);
-        let (stop_on_drop, abandoned) = (StopOnDrop(controls), Vec::new());
-        let recorder = Recorder { commit, reports: senders, is_urgent, abandoned, stop_on_drop, error: None };
-        let recorder = std::thread::Builder::new().name("record".into()).spawn(move || recorder.record(&queue))?;
-        Ok(Self { events, learned: Learned::default(), recorder, reports, is_urgent })
+        let shared = Arc::new(Shared {
+            reports: Mutex::new(senders),
+            is_urgent,
+            committing: Mutex::default(),
+            has_begun: AtomicBool::default(),
+            is_refused: AtomicBool::default(),
+            has_ended: AtomicBool::default(),
+            finished: AtomicUsize::default(),
+            recorded: AtomicUsize::default(),
+        });
+        let stop_on_drop = StopOnDrop { controls, shared: Arc::clone(&shared) };
+        let recorder =
+            Recorder { commit, shared: Arc::clone(&shared), abandoned: Vec::new(), stop_on_drop, error: None };
+        let (end, done) = sync_channel(1);
+        std::thread::Builder::new().name("record".into()).spawn(move || drop(end.send(recorder.record(&queue))))?;
+        Ok(Self { events, learned: Learned::default(), shared, done, reports })
     }
 
     /// Returns the listener for the events of the run.
     pub fn listener(&self) -> Arc<dyn Listener> {
-        Arc::new(RecorderListener { events: self.events.clone(), learned: Arc::clone(&self.learned) })
+        let (learned, shared) = (Arc::clone(&self.learned), Arc::clone(&self.shared));
+        Arc::new(RecorderListener { events: self.events.clone(), learned, shared })
     }
 
     /// Waits until everything is committed and reported, once all listeners have been dropped.
     pub fn finish(self) -> Recorded {
         drop(self.events);
-        let panicked = |_| (Some("the recording thread panicked; this is a bug in trialrun".into()), Vec::new());
-        let (error, abandoned) = self.recorder.join().unwrap_or_else(panicked);
+        let (error, abandoned) = loop {
+            match self.done.recv_timeout(LOOK) {
+                Ok(done) => break done,
+                Err(RecvTimeoutError::Disconnected) => {
+                    break (Some("the recording thread panicked; this is a bug in trialrun".into()), Vec::new());
+                }
+                // An error also ends recording, and then the recorder is about to end.
+                Err(RecvTimeoutError::Timeout) if self.shared.has_ended() && self.shared.is_committing() => {
+                    let error = "the record did not answer when the run was interrupted";
+                    break (Some(error.to_owned()), Vec::new());
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        };
+        drop(self.shared.take_reports());
         // If they were dropped, their reporters would finish without the events that they did not receive.
         abandoned.into_iter().for_each(std::mem::forget);
         let mut until = None;
         let mut timeout = || {
-            if until.is_none() && (self.is_urgent)() {
+            if until.is_none() && (self.shared.is_urgent)() {
                 until = Some(Instant::now() + SHUTDOWN);
             }
             until.is_none_or(|until| Instant::now() < until)
@@ -131,7 +216,7 @@ impl Recording {
                 report_errors.push(error);
             }
         }
-        Recorded { error, report_errors }
+        Recorded { error: error.map(|error| self.shared.describe(&error)), report_errors }
     }
 }
 
@@ -139,20 +224,47 @@ impl Recording {
 struct RecorderListener {
     events: SyncSender<Envelope>,
     learned: Learned,
+    shared: Arc<Shared>,
 }
 
 impl Listener for RecorderListener {
     fn offer(&self, event: Envelope) -> Option<Envelope> {
+        // The caller waits until the start of the run is stored.
+        if matches!(event.event, Event::RunStarted(_)) {
+            return Some(event);
+        }
+        let is_finished = is_finished(&event);
         match self.events.try_send(event) {
-            Err(TrySendError::Full(event)) => Some(event),
+            Err(TrySendError::Full(event)) => return Some(event),
             // The recorder can end before this sender is dropped only by a panic, and then it has already stopped the
             // run.
-            Ok(()) | Err(TrySendError::Disconnected(_)) => None,
+            Ok(()) | Err(TrySendError::Disconnected(_)) => {}
         }
+        self.shared.finished.fetch_add(usize::from(is_finished), Ordering::Relaxed);
+        None
     }
 
     fn on_event(&self, event: Envelope) {
-        let _ = self.events.send(event);
+        self.shared.finished.fetch_add(usize::from(is_finished(&event)), Ordering::Relaxed);
+        let is_start = matches!(event.event, Event::RunStarted(_));
+        let mut unsent = Some(event);
+        while let Some(event) = unsent.take().filter(|_| !self.shared.has_ended()) {
+            if let Err(TrySendError::Full(event)) = self.events.try_send(event) {
+                unsent = Some(event);
+                std::thread::sleep(LOOK);
+            }
+        }
+        if is_start {
+            let has_begun = || self.shared.has_begun.load(Ordering::Relaxed);
+            while !has_begun() && !self.shared.has_ended() {
+                std::thread::sleep(LOOK);
+            }
+            self.shared.is_refused.store(!has_begun(), Ordering::Relaxed);
+        }
+    }
+
+    fn can_begin(&self) -> bool {
+        !self.shared.is_refused.load(Ordering::Relaxed)
     }
 
     fn on_learned(&self, trial: &Arc<str>, mask: &Arc<Mask>) {
@@ -181,8 +293,7 @@ fn append(store: &mut dyn Store, events: &[Envelope], learned: &Learned) -> Resu
 /// Commits events and passes them on. While there are none, it commits empty batches, which renew the run's lease.
 struct Recorder<C> {
     commit: C,
-    reports: Vec<Report>,
-    is_urgent: fn() -> bool,
+    shared: Arc<Shared>,
     /// Reports whose output was not read after a signal.
     abandoned: Vec<Report>,
     stop_on_drop: StopOnDrop,
@@ -211,23 +322,43 @@ impl<C: FnMut(&[Envelope]) -> Result<(), StoreError>> Recorder<C> {
                 // Only recorded events are reported. From now on, events are neither recorded nor reported.
                 batch.clear();
             }
+            let mut reports = self.shared.take_reports();
             for event in batch.drain(..).map(Arc::new) {
-                let mut reports = std::mem::take(&mut self.reports);
                 reports.retain(|report| self.pass_on(report, &event));
-                self.reports = reports;
             }
+            *self.shared.reports.lock().unwrap_or_else(PoisonError::into_inner) = reports;
         }
+        drop(self.shared.take_reports());
         (self.error, self.abandoned)
     }
 
     /// Commits events, unless an error has ended the record.
     fn commit(&mut self, events: &[Envelope]) {
-        if self.error.is_none()
-            && let Err(error) = (self.commit)(events)
-        {
+        if self.error.is_some() {
+            return;
+        }
+        // Events that were sent later were dropped, so the record would have a gap.
+        if self.shared.has_ended() {
+            self.error = Some("the run was interrupted while the record did not answer".to_owned());
+            return;
+        }
+        self.set_committing(Some(Instant::now()));
+        let committed = (self.commit)(events);
+        self.set_committing(None);
+        if let Err(error) = committed {
             self.error = Some(error.to_string());
             self.stop_on_drop.raise();
+            return;
         }
+        let finished = events.iter().filter(|event| is_finished(event)).count();
+        self.shared.recorded.fetch_add(finished, Ordering::Relaxed);
+        if events.iter().any(|event| matches!(event.event, Event::RunStarted(_))) {
+            self.shared.has_begun.store(true, Ordering::Relaxed);
+        }
+    }
+
+    fn set_committing(&self, since: Option<Instant>) {
+        *self.shared.committing.lock().unwrap_or_else(PoisonError::into_inner) = since;
     }
 
     /// Passes a committed event on, and waits as long as the reporter is too far behind. Returns `false` if the reporter
@@ -241,7 +372,7 @@ impl<C: FnMut(&[Envelope]) -> Result<(), StoreError>> Recorder<C> {
                 Err(TrySendError::Full(_)) => {}
             }
             let (since, renewed) = waiting.get_or_insert_with(|| (Instant::now(), Instant::now()));
-            if (self.is_urgent)() && since.elapsed() >= SHUTDOWN {
+            if (self.shared.is_urgent)() && since.elapsed() >= SHUTDOWN {
                 self.abandoned.push(report.clone());
                 return false;
             }
@@ -259,8 +390,9 @@ impl<C: FnMut(&[Envelope]) -> Result<(), StoreError>> Recorder<C> {
 fn gather(queue: &Receiver<Envelope>, batch: &mut Vec<Envelope>) {
     for poll in 0..=POLLS {
         batch.extend(queue.try_iter().take(BATCH - batch.len()));
-        let is_over = batch.last().is_some_and(|event| matches!(event.event, Event::RunFinished { .. }));
-        if is_over || batch.len() >= WORTH_A_COMMIT || poll == POLLS {
+        // The run waits for its start, and nothing follows its end.
+        let is_alone = |event: &Envelope| matches!(event.event, Event::RunStarted(_) | Event::RunFinished { .. });
+        if batch.last().is_some_and(is_alone) || batch.len() >= WORTH_A_COMMIT || poll == POLLS {
             return;
         }
         std::thread::sleep(LOOK);
@@ -268,11 +400,15 @@ fn gather(queue: &Receiver<Envelope>, batch: &mut Vec<Envelope>) {
 }
 
 /// Stops the run when recording ends, even if the recording thread panics.
-struct StopOnDrop(UnboundedSender<Control>);
+struct StopOnDrop {
+    controls: UnboundedSender<Control>,
+    shared: Arc<Shared>,
+}
 
 impl StopOnDrop {
     fn raise(&self) {
-        let _ = self.0.send(Control::Stop("recording failed".into()));
+        let _ = self.controls.send(Control::Stop("recording failed".into()));
+        self.shared.has_ended.store(true, Ordering::Relaxed);
     }
 }
 
@@ -286,10 +422,9 @@ impl Drop for StopOnDrop {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
     use std::sync::mpsc::{Sender, channel};
 
-    use model::EVENT_VERSION;
+    use model::{EVENT_VERSION, TrialRecord};
     use tokio::sync::mpsc::unbounded_channel;
 
     use super::*;
@@ -301,6 +436,18 @@ mod tests {
         let event = Event::Output { stream: "stdout".into(), text: format!("line {seq}\n\"quoted\"") };
         let at = jiff::Timestamp::from_second(1_700_000_000).unwrap();
         Envelope { v: EVENT_VERSION, seq, at, run: "r".into(), trial: Some("t".into()), attempt: Some(1), event }
+    }
+
+    /// Returns the first event of a run, and the outcome of its trial.
+    fn start_and_outcome() -> [Envelope; 2] {
+        let start = serde_json::json!({
+            "id": "r", "label": null, "started_at": "2026-01-01T00:00:00Z", "trialrun_version": "1", "settings": {},
+            "agents": [], "skills": [], "trials": [], "jobs": 1,
+        });
+        let start = Event::RunStarted(serde_json::from_value(start).unwrap());
+        let outcome =
+            Event::TrialFinished(Box::new(TrialRecord { outcome: Outcome::Passed, ..TrialRecord::default() }));
+        [Envelope { trial: None, attempt: None, event: start, ..event(1) }, Envelope { event: outcome, ..event(2) }]
     }
 
     /// A reporter that blocks until it is released, and then passes on the events that it received.
@@ -383,6 +530,70 @@ mod tests {
         assert!(recorded.error.is_some());
         assert_eq!(seen.iter().count(), 0);
         assert_eq!(stops.blocking_recv(), None, "a second request would kill");
+    }
+
+    #[test]
+    fn trials_begin_after_the_start_is_stored_and_an_error_counts_those_that_are_recorded() {
+        let (controls, _stops) = unbounded_channel();
+        let committed = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&committed);
+        let commit = move |events: &[Envelope]| match count.fetch_add(events.len(), Ordering::Relaxed) {
+            0 | 1 => Ok(()),
+            _ => Err(StoreError::Backend("gone".into())),
+        };
+        let (_, reporter, seen) = screen();
+        let recording = Recording::with(commit, vec![reporter], controls, || false).unwrap();
+        let (listener, [start, outcome]) = (recording.listener(), start_and_outcome());
+        let start = listener.offer(start).unwrap();
+        listener.on_event(start);
+        assert!(listener.can_begin() && committed.load(Ordering::Relaxed) == 1);
+        assert!(listener.offer(outcome.clone()).is_none());
+        assert_eq!(seen.iter().take(2).count(), 2);
+        assert!(listener.offer(outcome).is_none());
+        drop(listener);
+        let error = recording.finish().error.unwrap();
+        assert!(error.ends_with("gone (recorded trials: 1 of 2 that finished)"), "{error}");
+    }
+
+    #[test]
+    fn no_trial_begins_if_the_start_is_not_stored() {
+        let (controls, _stops) = unbounded_channel();
+        let commit = |_: &[Envelope]| Err(StoreError::Backend("permission denied".into()));
+        let recording = Recording::with(commit, Vec::new(), controls, || false).unwrap();
+        let [start, _] = start_and_outcome();
+        recording.listener().on_event(start);
+        assert!(!recording.listener().can_begin());
+        let error = recording.finish().error.unwrap();
+        assert!(error.ends_with("permission denied (no trial was started)"), "{error}");
+    }
+
+    #[test]
+    fn a_record_that_does_not_answer_is_abandoned_after_a_signal() {
+        let (controls, _stops) = unbounded_channel();
+        let (begun, committing) = channel();
+        let gate = Arc::new(Mutex::new(()));
+        let held = gate.lock().unwrap();
+        let waiting = Arc::clone(&gate);
+        let commit = move |_: &[Envelope]| {
+            let _ = begun.send(());
+            drop(waiting.lock());
+            Ok(())
+        };
+        let (_, reporter, seen) = screen();
+        let recording = Recording::with(commit, vec![reporter], controls, || true).unwrap();
+        let (listener, [start, outcome]) = (recording.listener(), start_and_outcome());
+        let sender = std::thread::spawn(move || {
+            listener.on_event(start);
+            listener.on_event(outcome);
+            listener.can_begin()
+        });
+        committing.recv().unwrap();
+        *recording.shared.committing.lock().unwrap() = Instant::now().checked_sub(STUCK);
+        assert!(!sender.join().unwrap());
+        let error = recording.finish().error.unwrap();
+        assert_eq!(error, "the record did not answer when the run was interrupted (no trial was started)");
+        assert_eq!(seen.iter().count(), 0, "the reporter has finished");
+        drop(held);
     }
 
     #[test]

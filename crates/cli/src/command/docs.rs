@@ -210,7 +210,7 @@ mod tests {
         ("max tokens", "how-to/budgets"),
         ("port", "how-to/your-own-agent"),
         ("server", "how-to/your-own-agent"),
-        ("python", "how-to/your-own-agent"),
+        ("python", "how-to/python"),
         ("mask", "masking"),
         ("secrets", "masking"),
         ("retry", "explanation/verdicts"),

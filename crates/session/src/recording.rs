@@ -29,9 +29,9 @@ const WORTH_A_COMMIT: usize = 256;
 const POLLS: usize = 5;
 /// Duration of one such wait.
 const LOOK: Duration = Duration::from_millis(2);
-/// Maximum number of committed events that a reporter has not processed; beyond it, the run waits. It holds a dozen
-/// batches, so that reporters that wait for CPU time delay nothing.
-const UNREPORTED: usize = 16 * 1024;
+/// Maximum number of committed events that a reporter has not processed; beyond it, the run waits. It holds several
+/// batches, so that reporters that wait for CPU time delay nothing, and little of them if an agent's steps are large.
+const UNREPORTED: usize = 4 * 1024;
 /// Time that reporters have to finish, or to process one event, after a signal.
 const SHUTDOWN: Duration = Duration::from_secs(2);
 /// Duration of a commit after which a signal ends recording, because the record may be away for longer.
@@ -95,7 +95,7 @@ impl Shared {
         match finished {
             _ if self.is_refused.load(Ordering::Relaxed) => format!("{error} (no trial was started)"),
             0 => format!("{error} (no trial had finished)"),
-            _ => format!("{error} (recorded trials: {recorded} of {finished} that finished)"),
+            _ => format!("{error} (finished trials known to be recorded: {recorded} of {finished})"),
         }
     }
 }
@@ -552,7 +552,7 @@ mod tests {
         assert!(listener.offer(outcome).is_none());
         drop(listener);
         let error = recording.finish().error.unwrap();
-        assert!(error.ends_with("gone (recorded trials: 1 of 2 that finished)"), "{error}");
+        assert!(error.ends_with("gone (finished trials known to be recorded: 1 of 2)"), "{error}");
     }
 
     #[test]

@@ -192,7 +192,7 @@ export interface Options {
   failed_in?: string | number;
   /** Run only cases that did not pass in the last run, or did not finish */
   last_failed?: boolean;
-  /** Run only the K-th of N parts of the cases */
+  /** Run only the K-th of N parts of the cases; with `auto` or `auto/N`, the part of this job in a CI service, Slurm or Kubernetes */
   shard?: string | number;
   agent?: string | Array<string>;
   model?: string | Array<string>;

@@ -218,7 +218,7 @@ class Options(TypedDict, total=False):
     last_failed: bool
     """Run only cases that did not pass in the last run, or did not finish"""
     shard: Union[str, float]
-    """Run only the K-th of N parts of the cases"""
+    """Run only the K-th of N parts of the cases; with `auto` or `auto/N`, the part of this job in a CI service, Slurm or Kubernetes"""
     agent: Union[str, List[str]]
     model: Union[str, List[str]]
     reasoning_effort: Union[str, float]

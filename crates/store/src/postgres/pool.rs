@@ -216,7 +216,9 @@ impl Pool {
             if began.elapsed() >= RECONNECT {
                 let seconds = RECONNECT.as_secs();
                 let place = &self.settings;
-                return Err(StoreError::Backend(format!("{place} was not available for {seconds} s: {error}")));
+                return Err(StoreError::Backend(format!(
+                    "no transaction with {place} succeeded for {seconds} s: {error}"
+                )));
             }
             tracing::debug!(%error, "the record is not available; trying again");
             std::thread::sleep(pause);

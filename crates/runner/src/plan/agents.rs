@@ -183,13 +183,15 @@ impl Planner<'_> {
         let name = written.split(':').next().unwrap_or(written);
         let names = AGENTS.iter().map(|agent| agent.name());
         let aliases = AGENTS.iter().flat_map(|agent| agent.description().aliases.iter().copied());
-        let own_names = self.request.settings.configured.iter().map(|configured| configured.name.as_str());
+        let settings = self.request.settings;
+        let own_names = settings.configured.iter().map(|configured| configured.name.as_str());
+        let own_names = own_names.chain(settings.embedded.iter().map(|agent| agent.name()));
         let mut problem = Diagnostic::error(format!("unknown agent `{name}`"))
             .suggest(nearest(name, names.clone().chain(aliases).chain(own_names.clone())))
             .help(format!("agents: {}", names.chain(own_names.clone()).collect::<Vec<_>>().join(", ")));
-        if self.request.settings.arms.agents.is_empty() {
+        if settings.arms.agents.is_empty() {
             let own = case.runner.agent.as_ref().map(|(_, source)| source);
-            if let Some(source) = own.or(self.request.settings.defaults.agent_source.as_ref()) {
+            if let Some(source) = own.or(settings.defaults.agent_source.as_ref()) {
                 problem = problem.at(source.clone());
             }
         }

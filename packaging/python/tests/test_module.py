@@ -168,7 +168,7 @@ def test_two_runs_at_once_do_not_see_each_other():
 
 
 def test_mistakes_are_explained():
-    with pytest.raises(TypeError, match="`trails` is not an option"):
+    with pytest.raises(TypeError, match="`trails` is not an option of a run .did you mean `trials`"):
         trialrun.run(trails=3)
     with pytest.raises(trialrun.TrialrunError, match="invalid value '0' for '--jobs <N>'"):
         trialrun.trial("Hi", agent=bot, jobs=0)
@@ -176,26 +176,58 @@ def test_mistakes_are_explained():
         trialrun.trial("Hi", agent=trialrun.agent(name="codex")(lambda message: "x"))
     with pytest.raises(ValueError, match="two agents are called `<lambda>`|two agents are called `lambda`"):
         trialrun.run(agent=[lambda message: "a", lambda message: "b"])
-    unknown = trialrun.trial("Hi", agent=bot, expect=[{"containz": "x"}])
-    assert unknown.trials[0]["outcome"] == "broken" and "containz" in unknown.failure
+    with pytest.raises(trialrun.TrialrunError, match="(?s)unknown assertion type `containz`.*did you mean `contains`"):
+        trialrun.trial("Hi", agent=bot, expect=[{"containz": "x"}])
+    for expect in ({"contains": "x"}, "x", None):
+        with pytest.raises(TypeError, match="`expect` must be a list, not (dict|str|NoneType)"):
+            trialrun.trial("Hi", agent=bot, expect=expect)
+    with pytest.raises(TypeError, match="each item of `expect` must be a map, not str"):
+        trialrun.trial("Hi", agent=bot, expect=["contains"])
+    for agent in (7, None, {"name": "bot"}, [None]):
+        with pytest.raises(TypeError, match="`agent` must be a function or the name of a configured agent, not"):
+            trialrun.trial("Hi", agent=agent, expect=PARIS)
+    with pytest.raises(TypeError, match="`agent` is an empty list"):
+        trialrun.trial("Hi", agent=[], expect=PARIS)
+    for make in (lambda: trialrun.run(agents=["bot"]), lambda: trialrun.agent("bot")):
+        with pytest.raises(TypeError, match="an agent must be a function, not str"):
+            make()
     with pytest.raises(ZeroDivisionError):
         trialrun.trial("Hi France", agent=bot, expect=PARIS, on_event=lambda event: 1 / 0)
 
 
-def test_a_program_of_another_version_is_refused(tmp_path):
-    old = tmp_path / "old"
-    response = {"jsonrpc": "2.0", "id": 1, "error": {"code": -32001, "message": "trialrun 9 speaks version 2"}}
-    old.write_text(f"#!/bin/sh\nread line\necho '{json.dumps(response)}'\ncat > /dev/null\n")
-    old.chmod(0o755)
-    with pytest.raises(trialrun.ProtocolError, match="trialrun 9 speaks version 2"):
-        trialrun.run(program=str(old))
-    none = tmp_path / "none"
-    none.write_text("#!/bin/sh\necho 'no such command' >&2\nexit 2\n")
-    none.chmod(0o755)
-    with pytest.raises(trialrun.ProtocolError, match="(?s)ended unexpectedly .exit code 2.*no such command"):
-        trialrun.run(program=str(none))
+def answering(message: object) -> str:
+    return f"read line; echo '{json.dumps(message)}'; cat > /dev/null"
+
+
+@pytest.mark.parametrize(
+    "script, reason",
+    [
+        (answering({"id": 1, "error": {"code": -32001, "message": "trialrun 9 speaks version 2"}}), "/other: trialrun 9 speaks"),
+        (answering({"id": 1, "result": {"protocol": 2}}), "/other speaks version 2 .*, and this package speaks version 1"),
+        (answering({"id": 1, "result": {}}), "/other does not speak .*: its answer .* does not contain a version"),
+        (answering([1]), r"/other does not speak .*: it wrote a line that is not a message: \[1\]"),
+        ("echo Hello; exec sleep 3600", "/other does not speak .*: it wrote a line that is not a message: Hello"),
+        ("exec sleep 3600", "/other does not speak the protocol of this package: it did not answer within 2 s"),
+        ("echo \"error: unrecognized subcommand 'rpc'\" >&2; exit 2", "/other is too old for this package: update it"),
+        ("echo 'no such command' >&2; exit 2", "(?s)/other ended unexpectedly .exit code 2.*no such command"),
+    ],
+)
+def test_another_program_is_refused(tmp_path, monkeypatch, script, reason):
+    monkeypatch.setenv("TRIALRUN_HANDSHAKE_TIMEOUT", "2")
+    other = tmp_path / "other"
+    other.write_text(f"#!/bin/sh\n{script}\n")
+    other.chmod(0o755)
+    with pytest.raises(trialrun.ProtocolError, match=reason):
+        trialrun.run(program=str(other))
+    assert "other" not in children()
+
+
+def test_a_program_that_cannot_be_started_is_reported(tmp_path, monkeypatch):
     with pytest.raises(trialrun.ProtocolError, match="cannot start"):
         trialrun.run(program=str(tmp_path / "missing"))
+    monkeypatch.setenv("TRIALRUN_HANDSHAKE_TIMEOUT", "soon")
+    with pytest.raises(trialrun.ProtocolError, match="TRIALRUN_HANDSHAKE_TIMEOUT is soon, which is not a number"):
+        trialrun.run()
 
 
 def test_a_program_that_dies_in_a_callback_is_reported():

@@ -149,6 +149,57 @@ def test_what_may_cost_money_needs_a_flag(suites):
     run(suites, "-k", "paid", "--trialrun-live").assert_outcomes(passed=3)
 
 
+@pytest.mark.parametrize("arguments", [[], ["tests/good.yaml::good"], ["-n", "2"]])
+def test_agents_are_imported_from_the_root_folder(suites, monkeypatch, arguments):
+    if "-n" in arguments:
+        pytest.importorskip("xdist")
+    monkeypatch.delenv("PYTHONPATH")
+    script = Path(sys.executable).parent / "pytest"
+    finished = subprocess.run([script, "-k", "good", *arguments], capture_output=True, text=True)
+    assert finished.returncode == 0, finished.stdout
+
+
+@pytest.mark.parametrize(
+    "settings, reason",
+    [
+        ("trialrun_agents = bot:bto", "cannot use `bot:bto`: AttributeError"),
+        ("trialrun_agents = bto:bot", "cannot use `bto:bot`: ModuleNotFoundError: No module named 'bto'"),
+        ("trialrun_agents = faulty:bot", "cannot use `faulty:bot`: ZeroDivisionError: division by zero (faulty.py:1)"),
+        ("trialrun_agents = bot:BOT", "cannot use `bot:BOT`: TypeError: an agent must be a function, not str"),
+        ("trialrun_agents = bot", "`bot` is not `module:function`"),
+        ("trialrun_options = trails=3", "trialrun_options: `trails` is not an option of a run (did you mean `trials`?)"),
+    ],
+)
+def test_a_wrong_setting_is_an_error_of_usage(suites, settings, reason):
+    suites.makepyfile(faulty="1 / 0", bot=BOT + "BOT = 'bot'\n")
+    suites.makeini(f"[pytest]\ntrialrun_suites = tests/*.yaml\n{settings}\n")
+    result = run(suites)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert reason in result.stderr.str() and "Traceback" not in result.stderr.str()
+    assert "_run.py" not in result.stdout.str()
+
+
+def test_a_glob_without_files_is_reported(suites):
+    suites.makeini(INI.replace("tests/*.yaml", "tests/*.yaml test/*.yaml **/goo*.yaml"))
+    result = run(suites, "-k", "good")
+    result.assert_outcomes(passed=1, warnings=1)
+    result.stdout.fnmatch_lines(["*trialrun_suites: `test/[*].yaml` does not match any file in *"])
+    result = run(suites, "--strict-config")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR and "does not match any file" in result.stderr.str()
+
+
+def test_the_short_summary_has_the_first_failed_finding(suites):
+    result = run(suites, "-k", "bad or broken", "-rfE", "-vv")
+    result.stdout.fnmatch_lines(
+        ['FAILED tests/bad.yaml::bad - the answer does not contain "goodbye"', "ERROR tests/broken.yaml::broken - *no database*"]
+    )
+
+
+def test_an_unknown_agent_of_a_suite_gets_a_suggestion(suites):
+    (suites.path / "tests/wrong.yaml").write_text(case("wrong", "x", contains("x")).replace("agent: bot", "agent: bto"))
+    run(suites).stdout.fnmatch_lines(["*unknown agent `bto`*", "*did you mean `bot`*"])
+
+
 def test_a_suite_with_an_error_is_not_collected(suites):
     (suites.path / "tests/wrong.yaml").write_text("scenario: wrong\nuser_promt: x\n")
     result = run(suites)

@@ -68,6 +68,8 @@ class Agent:
     """A function that is an agent. It can still be called."""
 
     def __init__(self, function: Function, name: str, sandbox: bool, costs: bool) -> None:
+        if not callable(function):
+            raise TypeError(f"an agent must be a function, not {type(function).__name__}")
         self.function = function
         self.name = name
         self.sandbox = sandbox

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import threading
 from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout
 from types import TracebackType
 from typing import Any, Awaitable, Callable, Deque, Dict, List, Mapping, Optional, Type, cast
 
@@ -22,6 +23,11 @@ MAX_ANSWER = 16 << 20
 
 UNREACHABLE = -32050
 GAVE_UP = 1
+
+HANDSHAKE = 30.0
+"""Seconds in which the program must answer the first request."""
+
+HANDSHAKE_VARIABLE = "TRIALRUN_HANDSHAKE_TIMEOUT"
 
 GRACE = 10.0
 """Seconds that the program has to end after its standard input was closed."""
@@ -73,7 +79,10 @@ class Client:
         self._callbacks: Dict[int, Callable[[], None]] = {}
         self._loop: Optional[asyncio.AbstractEventLoop] = None
         self._closed = False
+        self._has_spoken = False
+        self._end_reason: Optional[ProtocolError] = None
         self._stderr: Deque[str] = collections.deque(maxlen=50)
+        limit = _handshake_limit()
         self.program = program or find_program()
         try:
             # A process group of its own: Ctrl-C reaches only this program, which then cancels the run.
@@ -88,18 +97,42 @@ class Client:
         except OSError as error:
             raise ProtocolError(0, f"cannot start {self.program}: {error}") from error
         self._threads = [
-            threading.Thread(target=self._read, name="trialrun-read", daemon=True),
             threading.Thread(target=self._read_stderr, name="trialrun-stderr", daemon=True),
+            threading.Thread(target=self._read, name="trialrun-read", daemon=True),
         ]
         for thread in self._threads:
             thread.start()
         try:
-            self.call("initialize", {"protocol": PROTOCOL, "client": {"name": "trialrun-python", "version": _version()}})
+            self._initialize(limit)
         except BaseException as error:
+            # There is nothing yet that the program could clean up.
+            if self._process.poll() is None:
+                self._signal(signal.SIGKILL)
             self.close()
-            if isinstance(error, TrialrunError):
+            if isinstance(error, TrialrunError) and not isinstance(error, ProtocolError):
                 raise ProtocolError(error.code, f"{self.program}: {error.message}", error.data) from None
             raise
+
+    def _initialize(self, limit: float) -> None:
+        """Starts the connection, and checks that the program speaks this version of the protocol."""
+        params = {"protocol": PROTOCOL, "client": {"name": "trialrun-python", "version": _version()}}
+        try:
+            result = self._request("initialize", params, None)[1].result(limit)
+        except FutureTimeout:
+            raise self._foreign(f"it did not answer within {limit:g} s ({HANDSHAKE_VARIABLE} sets the limit)") from None
+        spoken = cast(Dict[str, Any], result).get("protocol") if isinstance(result, dict) else None
+        if spoken is None:
+            raise self._foreign("its answer to `initialize` does not contain a version of the protocol")
+        if spoken != PROTOCOL:
+            raise ProtocolError(
+                0,
+                f"{self.program} speaks version {spoken} of the protocol, and this package speaks version {PROTOCOL}; "
+                "install the program and the package of the same version",
+            )
+
+    def _foreign(self, reason: str) -> ProtocolError:
+        """Returns the error for a program that is not trialrun."""
+        return ProtocolError(0, "\n".join([f"{self.program} does not speak the protocol of this package: {reason}", *self._stderr]))
 
     def __enter__(self) -> "Client":
         return self
@@ -199,6 +232,8 @@ class Client:
     ) -> "tuple[int, Future[Any]]":
         answer: "Future[Any]" = Future()
         with self._lock:
+            if self._end_reason is not None:
+                raise self._end_reason
             self._last += 1
             number = self._last
             self._requests[number] = answer
@@ -232,9 +267,11 @@ class Client:
             code = self._process.wait(1.0)
         except subprocess.TimeoutExpired:
             return ProtocolError(0, "the connection to trialrun is closed")
-        self._threads[1].join(1.0)
+        self._threads[0].join(1.0)
+        if not self._has_spoken and code == 2 and any("unrecognized subcommand" in line for line in self._stderr):
+            return ProtocolError(0, f"{self.program} is too old for this package: update it")
         how = f"exit code {code}" if code >= 0 else f"signal {-code}"
-        return ProtocolError(0, "\n".join([f"trialrun ended unexpectedly ({how})", *self._stderr]))
+        return ProtocolError(0, "\n".join([f"{self.program} ended unexpectedly ({how})", *self._stderr]))
 
     def _read(self) -> None:
         stdout = self._process.stdout
@@ -242,24 +279,30 @@ class Client:
         for line in stdout:
             try:
                 message = json.loads(line)
-            except ValueError:
-                self._stderr.append(f"not JSON: {line[:200]!r}")
+            except (ValueError, RecursionError):
+                message = None
+            if isinstance(message, dict):
+                self._has_spoken = True
+                self._take(cast(Dict[str, Any], message))
                 continue
-            self._take(message)
+            shown = line[:200].decode(errors="replace").rstrip()
+            if not self._has_spoken:
+                return self._end(self._foreign(f"it wrote a line that is not a message: {shown}"))
+            self._stderr.append(f"not a message: {shown}")
         self._end()
 
-    def _end(self) -> None:
-        """Fails everything that waits for an answer."""
+    def _end(self, error: Optional[ProtocolError] = None) -> None:
+        """Fails everything that waits for an answer, and all later requests."""
+        error = error or self._gone()
         with self._lock:
+            self._end_reason = error
             requests, self._requests = self._requests, {}
             callbacks, self._callbacks = self._callbacks, {}
             self._runs.clear()
             for cancel in callbacks.values():
                 cancel()
-        if requests:
-            error = self._gone()
-            for request in requests.values():
-                request.set_exception(error)
+        for request in requests.values():
+            request.set_exception(error)
 
     def _read_stderr(self) -> None:
         stderr = self._process.stderr
@@ -387,6 +430,19 @@ def _plain(value: object) -> object:
     if callable(dump):
         return dump(mode="json")
     raise TypeError(f"{type(value).__name__} is not a value of JSON")
+
+
+def _handshake_limit() -> float:
+    written = os.environ.get(HANDSHAKE_VARIABLE)
+    if not written:
+        return HANDSHAKE
+    try:
+        limit = float(written)
+    except ValueError:
+        limit = 0.0
+    if not 0 < limit <= threading.TIMEOUT_MAX:
+        raise ProtocolError(0, f"{HANDSHAKE_VARIABLE} is {written}, which is not a number of seconds above 0")
+    return limit
 
 
 def _version() -> str:

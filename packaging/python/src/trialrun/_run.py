@@ -1,11 +1,12 @@
 """Runs, checks and compares tests."""
 
+import difflib
 import html
 import os
 from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Union, cast
 
 from ._agent import Agent, Function, as_agent
-from ._client import Client
+from ._client import Client, TrialrunError
 from ._protocol import (
     OPTIONS,
     CheckResult,
@@ -25,6 +26,9 @@ from ._protocol import (
 AgentLike = Union[str, Agent, Function]
 """An agent: its name, or a function."""
 
+
+INVALID_TESTS = -32002
+"""Code of errors about tests with problems."""
 
 MAX_TEXTS = 5
 """Maximum number of trials that the text of a failure shows."""
@@ -60,7 +64,8 @@ class Run:
         """The run as the terminal shows it."""
         self.trials = list(trials)
         """Finished trials, in the order in which they finished."""
-        self._problems_text = result["problems_text"]
+        self.problems_text = result["problems_text"]
+        """The problems, with the lines of the files."""
         self._texts = dict(texts)
 
     @property
@@ -74,7 +79,7 @@ class Run:
         if self.passed:
             return ""
         texts = list(self._texts.values())
-        parts = [self._problems_text, *texts[:MAX_TEXTS]]
+        parts = [self.problems_text, *texts[:MAX_TEXTS]]
         if len(texts) > MAX_TEXTS:
             parts.append(f"and {len(texts) - MAX_TEXTS} more: trialrun status {self.id} --all")
         if self.stopped_by is not None:
@@ -157,14 +162,21 @@ class Selection:
     ) -> None:
         unknown = sorted(set(options) - OPTIONS)
         if unknown:
-            raise TypeError(f"`{unknown[0]}` is not an option of a run")
+            near = difflib.get_close_matches(unknown[0], sorted(OPTIONS), 1)
+            hint = f" (did you mean `{near[0]}`?)" if near else ""
+            raise TypeError(f"`{unknown[0]}` is not an option of a run{hint}")
         self.agents: Dict[str, Agent] = {}
         for given in agents:
             self._add(as_agent(given))
         chosen = dict(options)
         if agent is not None:
-            single = isinstance(agent, str) or callable(agent)
-            listed = [cast(AgentLike, agent)] if single else list(cast(Sequence[AgentLike], agent))
+            listed = [*cast(Sequence[AgentLike], agent)] if isinstance(agent, (list, tuple)) else [cast(AgentLike, agent)]
+            if not listed:
+                raise TypeError("`agent` is an empty list")
+            for one in listed:
+                if not isinstance(one, str) and not callable(one):
+                    kind = type(one).__name__
+                    raise TypeError(f"`agent` must be a function or the name of a configured agent, not {kind}")
             chosen["agent"] = [one if isinstance(one, str) else self._add(as_agent(one)) for one in listed]
         self.params: Dict[str, Any] = {
             "targets": [os.fspath(target) for target in targets],
@@ -250,12 +262,19 @@ def trial(
 
     ``prompt`` is the message of the user, or a list of messages. ``expect`` are assertions as in a conversation file, such
     as ``{"contains": "30 days"}``. ``files`` are the files in the agent's directory. ``name`` identifies the case in the
-    record.
+    record. Raises ``TrialrunError`` if the case has an error, such as an unknown assertion.
     """
+    if cast(object, agent) is None:
+        raise TypeError("`agent` must be a function or the name of a configured agent, not None")
     suite = conversation(prompt, name=name, expect=expect, files=files, tags=tags)
-    return run(
+    finished = run(
         agent=agent, suites=[suite], directory=directory, on_event=on_event, program=program, **options
     )
+    errors = [problem for problem in finished.problems if problem["severity"] == "error"]
+    if errors:
+        data = {"problems": finished.problems, "text": finished.problems_text}
+        raise TrialrunError(INVALID_TESTS, errors[0]["message"], data)
+    return finished
 
 
 def conversation(
@@ -267,6 +286,11 @@ def conversation(
     tags: Sequence[str] = (),
 ) -> InlineSuite:
     """Returns a suite with one conversation."""
+    if not isinstance(cast(object, expect), (list, tuple)):
+        raise TypeError(f"`expect` must be a list, not {type(expect).__name__}")
+    for assertion in expect:
+        if not isinstance(cast(object, assertion), Mapping):
+            raise TypeError(f"each item of `expect` must be a map, not {type(assertion).__name__}")
     messages = [prompt] if isinstance(prompt, str) else list(prompt)
     written: Dict[str, Any] = {"name": name}
     if tags:

@@ -13,6 +13,7 @@ import importlib
 import json
 import os
 import shutil
+import sys
 import tempfile
 import threading
 from pathlib import Path
@@ -20,8 +21,9 @@ from typing import Any, Dict, Generator, Iterator, List, Mapping, Optional, Sequ
 
 import pytest
 
-from ._agent import Agent, Function, as_agent
+from ._agent import Agent, Function, as_agent, reason_of
 from ._client import Client, TrialrunError
+from ._program import ProgramNotFound
 from ._protocol import EventParams, PlannedTrial, RunResult, Trial
 from ._run import AgentLike, Run, Selection
 from ._run import trial as run_trial
@@ -48,11 +50,42 @@ def pytest_configure(config: pytest.Config) -> None:
     undecided = config.getini("trialrun_undecided")
     if undecided not in ("failed", "error", "skipped"):
         raise pytest.UsageError(f"trialrun_undecided is {undecided!r}, but must be `failed`, `error` or `skipped`")
+    if not hasattr(config, "workerinput"):
+        warn_of_unmatched_globs(config)
     config.addinivalue_line("markers", "trialrun_live: the test costs money, and needs `--trialrun-live`")
     config.stash[PLUGIN] = Plugin(config)
     config.pluginmanager.register(config.stash[PLUGIN], "trialrun-session")
     if config.pluginmanager.hasplugin("xdist"):
         config.pluginmanager.register(XdistHooks(config.stash[PLUGIN]), "trialrun-xdist")
+
+
+def warn_of_unmatched_globs(config: pytest.Config) -> None:
+    """Warns of globs of suites that do not match any file. With strict settings, this is an error."""
+    unmatched = set(cast(List[str], config.getini("trialrun_suites")))
+    for folder, folders, files in os.walk(config.rootpath):
+        if not unmatched:
+            return
+        folders[:] = [name for name in folders if name != "node_modules" and not name.startswith(".")]
+        here = Path(folder).relative_to(config.rootpath)
+        paths = [(here / name).as_posix() for name in files]
+        unmatched = {glob for glob in unmatched if not any(_matches(path, glob) for path in paths)}
+    for glob in sorted(unmatched):
+        message = f"trialrun_suites: `{glob}` does not match any file in {config.rootpath}"
+        if is_strict(config):
+            raise pytest.UsageError(message)
+        config.issue_config_time_warning(pytest.PytestConfigWarning(message), stacklevel=2)
+
+
+def is_strict(config: pytest.Config) -> bool:
+    """Returns True if warnings about the configuration are errors. pytest 8 has an option, pytest 9 also settings."""
+    for name in ("strict_config", "strict"):
+        try:
+            value = config.getini(name)
+        except (KeyError, ValueError):
+            continue
+        if value is not None:
+            return bool(value)
+    return bool(config.getoption("strict_config", False))
 
 
 class Outcomes:
@@ -245,7 +278,8 @@ class Plugin:
     def functions(self) -> List[Agent]:
         """Returns the agents that the configuration names."""
         if self._functions is None:
-            self._functions = [_imported(written) for written in self.config.getini("trialrun_agents")]
+            written = cast(List[str], self.config.getini("trialrun_agents"))
+            self._functions = [_imported(name, self.config.rootpath) for name in written]
         return self._functions
 
     def selection(self, targets: Sequence[str]) -> Selection:
@@ -266,10 +300,13 @@ class Plugin:
         agent = self.config.getoption("trialrun_agent")
         if agent is not None:
             options["agent"] = [agent]
+        functions = self.functions()
         try:
-            return Selection(targets, None, self.functions(), [], options)
-        except (TypeError, ValueError) as error:
+            return Selection(targets, None, functions, [], options)
+        except TypeError as error:
             raise pytest.UsageError(f"trialrun_options: {error}") from None
+        except ValueError as error:
+            raise pytest.UsageError(f"trialrun_agents: {error}") from None
 
     def list_trials(self, path: Path) -> Tuple[List[PlannedTrial], str]:
         """Returns the planned trials of a file, and its problems as text."""
@@ -287,6 +324,12 @@ class Plugin:
             self._run.start(self._targets)
         self.outcomes.wait_for(item.planned)
         return self.outcomes
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionstart(self) -> None:
+        """Checks the settings, before xdist starts workers. During the collection, an error would be one of a file."""
+        if self.config.getini("trialrun_suites"):
+            self.selection([])
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
@@ -336,17 +379,23 @@ def _as_list(value: Any) -> List[Any]:
     return [*value] if isinstance(value, list) else [value]
 
 
-def _imported(written: str) -> Agent:
+def _imported(written: str, root: Path) -> Agent:
+    """Imports a function, also from a module in the root directory."""
     module, separator, name = written.strip().partition(":")
     if not separator:
         raise pytest.UsageError(f"trialrun_agents: `{written}` is not `module:function`")
+    before = sys.path[:]
+    sys.path.insert(0, str(root))
     try:
         found: Any = importlib.import_module(module)
         for part in name.split("."):
             found = getattr(found, part)
-    except (ImportError, AttributeError) as error:
-        raise pytest.UsageError(f"trialrun_agents: cannot import `{written}`: {error}") from None
-    return as_agent(cast(Union[Agent, Function], found))
+        return as_agent(cast(Union[Agent, Function], found))
+    except Exception as error:
+        raise pytest.UsageError(f"trialrun_agents: cannot use `{written}`: {reason_of(error)}") from None
+    finally:
+        if sys.path[1:] == before:
+            del sys.path[0]
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> Optional[pytest.Collector]:
@@ -366,7 +415,7 @@ class SuiteFile(pytest.File):
         plugin = self.config.stash[PLUGIN]
         try:
             trials, problems = plugin.list_trials(self.path)
-        except TrialrunError as error:
+        except (TrialrunError, ProgramNotFound) as error:
             raise InvalidSuite(str(error)) from None
         if problems:
             raise InvalidSuite(problems)
@@ -383,7 +432,11 @@ class SuiteFile(pytest.File):
 
 
 class CaseOutcome(Exception):
-    """A case that did not pass, with its text."""
+    """A case that did not pass, with its text, and its reason in one line."""
+
+    def __init__(self, text: str, reason: str) -> None:
+        super().__init__(text)
+        self.reason = reason
 
 
 def skip(reason: str) -> None:
@@ -431,13 +484,24 @@ class CaseItem(pytest.Item):
         if verdict == "quarantined":
             pytest.xfail(f"in quarantine: {reasons(trials)}")
         if verdict == "error":
-            raise CaseOutcome(self._text(outcomes, trials))
+            raise self._outcome(outcomes, trials)
 
     def runtest(self) -> None:
         outcomes = self.config.stash[PLUGIN].outcomes
         trials = self._trials(outcomes)
         if self._verdict(outcomes, trials) == "failed":
-            raise CaseOutcome(self._text(outcomes, trials))
+            raise self._outcome(outcomes, trials)
+
+    def shown(self, excinfo: pytest.ExceptionInfo[BaseException], outcome: CaseOutcome) -> object:
+        """Returns what the report shows of a case that did not pass: its text, and its reason in the short summary."""
+        shown = excinfo.getrepr(style="native")
+        entries = cast(List[Any], shown.reprtraceback.reprentries)
+        entries[0].lines = [str(outcome).rstrip("\n") + "\n"]
+        del entries[1:]
+        if shown.reprcrash is not None:
+            shown.reprcrash.path, shown.reprcrash.lineno = str(self.path), self.planned[0]["line"]
+            shown.reprcrash.message = outcome.reason
+        return shown
 
     def _trials(self, outcomes: Outcomes) -> List[Trial]:
         ids = [trial["id"] for trial in self.planned]
@@ -470,6 +534,13 @@ class CaseItem(pytest.Item):
     def _decisions(self, outcomes: Outcomes) -> List[Dict[str, Any]]:
         own = (self.planned[0]["suite"], self.planned[0]["case"])
         return [one for one in outcomes.decisions if (one.get("suite"), one.get("case")) == own and "versus" not in one]
+
+    def _outcome(self, outcomes: Outcomes, trials: Sequence[Trial]) -> CaseOutcome:
+        text = self._text(outcomes, trials)
+        failed = [finding for trial in trials if trial["outcome"] == "failed" for finding in trial["findings"]]
+        found = [finding["because"] for finding in failed if finding["status"] == "unmet"]
+        first = [*found, reasons(trials), text]
+        return CaseOutcome(text, " ".join(next(filter(None, first), "").split()))
 
     def _text(self, outcomes: Outcomes, trials: Sequence[Trial]) -> str:
         texts = [outcomes.texts.get(trial["id"], "") for trial in trials]
@@ -538,8 +609,8 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     failure of a test that used the fixture."""
     outcome = yield
     report = outcome.get_result()
-    if call.excinfo is not None and isinstance(call.excinfo.value, CaseOutcome):
-        report.longrepr = str(call.excinfo.value).rstrip("\n")
+    if call.excinfo is not None and isinstance(call.excinfo.value, CaseOutcome) and isinstance(item, CaseItem):
+        report.longrepr = item.shown(call.excinfo, call.excinfo.value)
     failed = [run for run in item.stash.get(RUNS, []) if not run.passed]
     if report.when == "call" and report.failed and failed:
         text = "\n".join(run.failure for run in failed)

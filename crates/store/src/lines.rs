@@ -97,9 +97,13 @@ impl Earlier {
 
 impl<'e> Group<'e> {
     /// Adds a trial: its earlier events and its last `lines`. Returns all of them.
-    pub(crate) fn add(&mut self, id: &'e str, record: &'e TrialRecord, earlier: &Earlier, lines: &Lines) -> &[u8] {
+    pub(crate) fn add(&mut self, id: &'e str, record: &'e TrialRecord, earlier: Earlier, lines: &Lines) -> &[u8] {
         let start = self.text.len();
-        self.text.extend_from_slice(&earlier.text);
+        // The events of one trial can take 100 MB, which are not copied.
+        match start == 0 && earlier.text.len() > FULL {
+            true => self.text = earlier.text,
+            false => self.text.extend_from_slice(&earlier.text),
+        }
         self.text.extend_from_slice(&lines.text);
         let first_seq = earlier.first_seq.or(lines.first()).unwrap_or(0);
         self.trials.push(Finished { id, record, first_seq, start, end: self.text.len() });

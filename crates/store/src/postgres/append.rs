@@ -69,7 +69,7 @@ pub(super) async fn append(
             let lines = batch.open.remove(&(run, id)).unwrap_or_default();
             let group = groups.entry(run).or_default();
             let earlier = earlier.remove(&(run, id.to_owned())).unwrap_or_default();
-            let stored = group.add(id, record, &earlier, &lines);
+            let stored = group.add(id, record, earlier, &lines);
             let digest = batch.writer.chains.digest(run, id, &lines, stored);
             batch.link(run, envelope.seq, id, digest);
             if group.is_full() {

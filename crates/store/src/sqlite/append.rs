@@ -77,7 +77,7 @@ impl<'e> Batch<'_, 'e> {
                     false => finish::take_journal(self.transaction, run, trial)?,
                 };
                 let group = self.groups.entry(run).or_default();
-                let stored = group.add(trial, record, &earlier, &lines);
+                let stored = group.add(trial, record, earlier, &lines);
                 let digest = self.chains.digest(run, trial, &lines, stored);
                 chain::add(self.chains, self.transaction, run, envelope.seq, trial, &digest)?;
                 if group.is_full() {

@@ -1,7 +1,7 @@
 // In node:test: the module, and who is at fault.
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
-import { mkdtempSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { once } from "node:events";
@@ -53,12 +53,61 @@ test("values are matched, and mistakes are explained", async () => {
   await expect({ a: [1] }).matches({ a: { $contains: 1 } });
   await assert.rejects(expect({ a: [] }).matches({ a: { $contains: 1 } }), /does not match/);
   await assert.rejects(run({ agent: bot, trails: 3 }), (error) => error instanceof TrialrunError && /did you mean `trials`/.test(error.message));
-  process.env.TRIALRUN_PROGRAM = "/bin/false";
-  await assert.rejects(run({ agent: bot }), ProtocolError);
+  await assert.rejects(trial("Hi", { agent: bot, expect: [{ containz: "x" }] }), /unknown assertion type `containz`[^]*did you mean `contains`/);
+  await assert.rejects(trial("Hi", { agent: bot, expect: { contains: "x" } }), /`expect` must be a list, not object/);
+  await assert.rejects(trial("Hi", { agent: bot, expect: ["x"] }), /each item of `expect` must be an object, not string/);
+  await assert.rejects(trial("Hi", { expect: paris }), /`trial` needs `agent`/);
+  await assert.rejects(trial("Hi"), /`trial` needs `agent`/);
+  for (const wrong of [7, null, { name: "bot" }]) {
+    await assert.rejects(trial("Hi", { agent: wrong, expect: paris }), /`agent` must be a function or the name of a configured agent, not/);
+  }
+  await assert.rejects(trial("Hi", { agent: [], expect: paris }), /`agent` is an empty list/);
+  await assert.rejects(run({ agents: ["bot"] }), /an agent must be a function, not string/);
+});
+
+for (const [script, reason] of [
+  [answering({ id: 1, error: { code: -32001, message: "trialrun 9 speaks version 2" } }), /other: trialrun 9 speaks/],
+  [answering({ id: 1, result: { protocol: 2 } }), /other speaks version 2 of the protocol, and this package speaks version 1/],
+  [answering({ id: 1, result: {} }), /other does not speak .*: its answer .* does not contain a version/],
+  [answering([1]), /other does not speak .*: it wrote a line that is not a message: \[1\]/],
+  ["echo Hello; exec sleep 3600", /other does not speak .*: it wrote a line that is not a message: Hello/],
+  ["exec sleep 3600", /other does not speak the protocol of this package: it did not answer within 2 s/],
+  ["echo \"error: unrecognized subcommand 'rpc'\" >&2; exit 2", /other is too old for this package: update it/],
+  ["echo 'no such command' >&2; exit 2", /other ended unexpectedly \(exit code 2\)\nno such command/],
+]) {
+  test(`another program is refused: ${script}`, async () => {
+    writeFileSync("other", `#!/bin/sh\n${script}\n`, { mode: 0o755 });
+    Object.assign(process.env, { TRIALRUN_PROGRAM: "./other", TRIALRUN_HANDSHAKE_TIMEOUT: "2" });
+    try {
+      await assert.rejects(run({ agent: bot }), (error) => error instanceof ProtocolError && reason.test(error.message));
+      assert.doesNotMatch(left(), /other/);
+    } finally {
+      Object.assign(process.env, { TRIALRUN_PROGRAM: program });
+      delete process.env.TRIALRUN_HANDSHAKE_TIMEOUT;
+    }
+  });
+}
+
+test("the program is found in PATH, and the script of this package is not", async () => {
+  const { PATH } = process.env;
+  mkdirSync("script");
+  mkdirSync("bin");
+  writeFileSync("script/trialrun", "#!/usr/bin/env node\n", { mode: 0o755 });
+  delete process.env.TRIALRUN_PROGRAM;
+  try {
+    process.env.PATH = `${process.cwd()}/script:${PATH}`;
+    await assert.rejects(check(), /Or put the program `trialrun` into PATH, or name it with TRIALRUN_PROGRAM/);
+    symlinkSync(program, "bin/trialrun");
+    process.env.PATH = `${process.cwd()}/script:${process.cwd()}/bin:${PATH}`;
+    await expect(1).matches(1);
+    process.env.TRIALRUN_PROGRAM = "/no/such/program";
+    await assert.rejects(check(), /cannot start \/no\/such\/program/);
+  } finally {
+    Object.assign(process.env, { PATH, TRIALRUN_PROGRAM: program });
+  }
 });
 
 test("a killed client leaves nothing running", async () => {
-  process.env.TRIALRUN_PROGRAM = program;
   const script = `import { trial } from "trialrun"; await trial("Hi", { agent: () => { console.log("called"); return new Promise(() => setTimeout(() => {}, 1e6)); }, expect: [{ contains: "x" }] });`;
   writeFileSync(join(home, "client.mjs"), script);
   const client = spawn(process.execPath, [join(home, "client.mjs")]);
@@ -68,6 +117,11 @@ test("a killed client leaves nothing running", async () => {
   for (let tries = 0; isRunning(server) && tries < 300; tries++) await new Promise((resolve) => setTimeout(resolve, 100));
   assert.equal(isRunning(server), false);
 });
+
+/** Returns the script of a program that answers its first request. */
+function answering(message) {
+  return `read line; echo '${JSON.stringify(message)}'; cat > /dev/null`;
+}
 
 function isRunning(pid) {
   try {

@@ -15,6 +15,10 @@ const MAX_ANSWER = 16 << 20;
 const UNREACHABLE = -32050;
 const GAVE_UP = 1;
 
+/** Seconds in which the program must answer the first request. */
+const HANDSHAKE = 30;
+const HANDSHAKE_VARIABLE = "TRIALRUN_HANDSHAKE_TIMEOUT";
+
 /** Milliseconds that the program has to end after its standard input was closed. */
 const GRACE = 10_000;
 
@@ -48,6 +52,9 @@ class Unreachable extends Error {
 /** A process of `trialrun rpc`. */
 class Client {
   #child;
+  #path;
+  #hasSpoken = false;
+  #endReason;
   #last = 0;
   #requests = new Map();
   #runs = new Map();
@@ -58,27 +65,71 @@ class Client {
 
   /** Starts the program in `directory`. */
   static async open({ directory, path = program() } = {}) {
+    const limit = handshakeLimit();
     const client = new Client(path, directory);
     try {
-      const { version } = require("./package.json");
-      await client.call("initialize", { protocol: PROTOCOL, client: { name: "trialrun-node", version } });
+      await client.#initialize(limit);
     } catch (error) {
+      // There is nothing yet that the program could clean up.
+      client.#kill();
       await client.close();
-      throw error instanceof TrialrunError ? new ProtocolError(error.code, `${path}: ${error.message}`) : error;
+      if (error instanceof ProtocolError || !(error instanceof TrialrunError)) throw error;
+      throw new ProtocolError(error.code, `${path}: ${error.message}`);
     }
     return client;
   }
 
+  /** Starts the connection, and checks that the program speaks this version of the protocol. */
+  async #initialize(limit) {
+    const { version } = require("./package.json");
+    const reason = `it did not answer within ${limit} s (${HANDSHAKE_VARIABLE} sets the limit)`;
+    const timer = setTimeout(() => this.#end(this.#foreign(reason)), limit * 1000);
+    let result;
+    try {
+      result = await this.call("initialize", { protocol: PROTOCOL, client: { name: "trialrun-node", version } });
+    } finally {
+      clearTimeout(timer);
+    }
+    const spoken = result?.protocol;
+    if (spoken === undefined) throw this.#foreign("its answer to `initialize` does not contain a version of the protocol");
+    if (spoken !== PROTOCOL) {
+      throw new ProtocolError(0, `${this.#path} speaks version ${spoken} of the protocol, and this package speaks version`
+        + ` ${PROTOCOL}; install the program and the package of the same version`);
+    }
+  }
+
+  /** Returns the error for a program that is not trialrun. */
+  #foreign(reason) {
+    return new ProtocolError(0, [`${this.#path} does not speak the protocol of this package: ${reason}`, ...this.#stderr].join("\n"));
+  }
+
+  /** Returns the error for a program that has ended. */
+  #gone(code, signal) {
+    if (!this.#hasSpoken && code === 2 && this.#stderr.some((line) => line.includes("unrecognized subcommand"))) {
+      return new ProtocolError(0, `${this.#path} is too old for this package: update it`);
+    }
+    const how = signal ?? `exit code ${code}`;
+    return new ProtocolError(0, [`${this.#path} ended unexpectedly (${how})`, ...this.#stderr].join("\n"));
+  }
+
+  #kill() {
+    try {
+      const { pid, exitCode, signalCode } = this.#child;
+      if (pid !== undefined && exitCode === null && signalCode === null) process.kill(-pid, "SIGKILL");
+    } catch {
+      // It has ended.
+    }
+  }
+
   constructor(path, directory) {
+    this.#path = path;
     // A process group of its own: Ctrl-C reaches only this program, which then cancels the run.
     this.#child = spawn(path, ["rpc"], { cwd: directory, stdio: "pipe", detached: true });
     this.#ended = new Promise((resolve) => {
-      this.#child.on("error", (error) => resolve(`cannot start ${path}: ${error.message}`));
-      this.#child.on("close", (code, signal) => {
-        resolve(`trialrun ended unexpectedly (${signal ?? `exit code ${code}`})${this.#stderr.map((l) => `\n${l}`).join("")}`);
-      });
+      this.#child.on("error", (error) => resolve(new ProtocolError(0, `cannot start ${path}: ${error.message}`)));
+      this.#child.on("close", (code, signal) => resolve(this.#gone(code, signal)));
     });
-    this.#ended.then((reason) => this.#end(reason));
+    this.#ended.then((error) => this.#end(error));
     this.#child.stdin.on("error", () => {});
     createInterface({ input: this.#child.stdout, crlfDelay: Infinity }).on("line", (line) => this.#take(line));
     createInterface({ input: this.#child.stderr }).on("line", (line) => {
@@ -113,9 +164,9 @@ class Client {
     timers.forEach(clearTimeout);
   }
 
-  /** Kills the program if this process ends early. Sandboxes are removed because its standard input is closed. */
   #request(method, params, run) {
     const number = ++this.#last;
+    if (this.#endReason) return { number, result: Promise.reject(this.#endReason) };
     const result = new Promise((resolve, reject) => this.#requests.set(number, { resolve, reject }));
     if (run) this.#runs.set(number, run);
     this.#send({ id: number, method, params });
@@ -126,21 +177,24 @@ class Client {
     this.#child.stdin.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
   }
 
-  #end(reason) {
+  /** Fails everything that waits for an answer, and all later requests. */
+  #end(error) {
+    this.#endReason ??= error;
     for (const cancel of this.#callbacks.values()) cancel.abort();
     this.#callbacks.clear();
-    for (const { reject } of this.#requests.values()) reject(new ProtocolError(0, reason));
+    for (const { reject } of this.#requests.values()) reject(error);
     this.#requests.clear();
   }
 
   #take(line) {
-    let message;
-    try {
-      message = JSON.parse(line);
-    } catch {
-      this.#stderr.push(`not JSON: ${line.slice(0, 200)}`);
+    const message = parsed(line);
+    if (message === undefined) {
+      const shown = line.slice(0, 200).trimEnd();
+      if (!this.#hasSpoken) this.#end(this.#foreign(`it wrote a line that is not a message: ${shown}`));
+      else this.#stderr.push(`not a message: ${shown}`);
       return;
     }
+    this.#hasSpoken = true;
     const { id, method, params } = message;
     if (method === "event") this.#runs.get(params.run)?.listener?.(params);
     else if (method === "agent/send") void this.#answer(id, params);
@@ -171,6 +225,25 @@ class Client {
     }
     if (this.#callbacks.delete(id) && !this.#isClosed) this.#send({ id, ...answer });
   }
+}
+
+/** Returns the message in a line, or undefined if there is none. */
+function parsed(line) {
+  try {
+    const message = JSON.parse(line);
+    return typeof message === "object" && message !== null && !Array.isArray(message) ? message : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function handshakeLimit() {
+  const written = process.env[HANDSHAKE_VARIABLE];
+  if (!written) return HANDSHAKE;
+  const limit = Number(written);
+  // Longer timers do not exist.
+  if (limit > 0 && limit * 1000 < 2 ** 31) return limit;
+  throw new ProtocolError(0, `${HANDSHAKE_VARIABLE} is ${written}, which is not a number of seconds above 0`);
 }
 
 /** Returns an answer that can be sent. */

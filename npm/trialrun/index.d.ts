@@ -85,7 +85,7 @@ export interface TrialSettings extends Omit<RunSettings, "targets" | "suites" | 
   tags?: string[];
 }
 
-/** Runs one case that is written in JavaScript. */
+/** Runs one case that is written in JavaScript. Throws a `TrialrunError` if the case has an error. */
 export function trial(prompt: string | string[], settings: TrialSettings): Promise<Run>;
 
 /** Reads and compiles tests, without running anything. */

@@ -3,12 +3,20 @@
 
 const { Client, ProtocolError, TrialrunError, Unreachable } = require("./client.js");
 
+/** Code of errors about tests with problems. */
+const INVALID_TESTS = -32002;
+
 /** Makes a function an agent: `agent(fn)` or `agent({ name, sandbox, costs }, fn)`. */
 function agent(first, second) {
   const [settings, answer] = typeof first === "function" ? [{}, first] : [first, second];
-  if (typeof answer !== "function") throw new TypeError("`agent` needs a function");
+  if (typeof answer !== "function") throw new TypeError(`an agent must be a function, not ${kindOf(second ?? first)}`);
   const name = settings.name ?? (answer.name.replace(/[^A-Za-z0-9_.-]/g, "-") || "function");
   return { name, sandbox: settings.sandbox ?? false, costs: settings.costs ?? true, answer };
+}
+
+/** Returns the kind of a value for an error. */
+function kindOf(value) {
+  return value === null ? "null" : Array.isArray(value) ? "a list" : typeof value;
 }
 
 /** Returns the parameters of a request, and the agents by name. */
@@ -16,14 +24,21 @@ function selection(settings) {
   const { targets = [], agent: chosen, agents = [], suites = [], ...options } = settings;
   const named = {};
   const add = (given) => {
-    const made = typeof given === "function" ? agent(given) : given;
+    const made = typeof given?.answer === "function" ? given : agent(given);
     if (named[made.name] && named[made.name] !== made) throw new Error(`two agents are called \`${made.name}\``);
     named[made.name] = made;
     return made.name;
   };
-  agents.forEach(add);
+  [agents].flat().forEach(add);
   if (chosen !== undefined) {
-    options.agent = [chosen].flat().map((one) => (typeof one === "string" ? one : add(one)));
+    const listed = [chosen].flat();
+    if (!listed.length) throw new TypeError("`agent` is an empty list");
+    for (const one of listed) {
+      if (typeof one !== "string" && typeof one !== "function" && typeof one?.answer !== "function") {
+        throw new TypeError(`\`agent\` must be a function or the name of a configured agent, not ${kindOf(one)}`);
+      }
+    }
+    options.agent = listed.map((one) => (typeof one === "string" ? one : add(one)));
   }
   return { params: { targets: [targets].flat(), suites, options }, agents: named };
 }
@@ -91,15 +106,26 @@ async function run(settings = {}) {
 }
 
 /** Runs one case that is written in JavaScript. */
-async function trial(prompt, settings) {
+async function trial(prompt, settings = {}) {
+  if (settings.agent === undefined) throw new TypeError("`trial` needs `agent`: a function or the name of a configured agent");
   const { expect: assertions = [], files = {}, name = "trial", tags = [], ...rest } = settings;
+  if (!Array.isArray(assertions)) throw new TypeError(`\`expect\` must be a list, not ${kindOf(assertions)}`);
+  for (const one of assertions) {
+    if (typeof one !== "object" || one === null || Array.isArray(one)) {
+      throw new TypeError(`each item of \`expect\` must be an object, not ${kindOf(one)}`);
+    }
+  }
   const suite = { name, turns: [prompt].flat().map((says) => ({ says })) };
   if (tags.length) suite.tags = tags;
   if (assertions.length) suite.assertions = assertions;
   const written = Object.entries(files).map(([path, content]) => ({ path, content }));
   if (written.length) suite.fixtures = { files_unstaged: written };
   const plain = name.replace(/[^\p{L}\p{N}_.-]/gu, "-").replace(/^[-_.]+/, "") || "trial";
-  return await run({ ...rest, suites: [{ name: plain, suite }] });
+  const finished = await run({ ...rest, suites: [{ name: plain, suite }] });
+  const { problems, texts: [text] } = finished;
+  const error = problems.find(({ severity }) => severity === "error");
+  if (error) throw new TrialrunError(INVALID_TESTS, error.message, { problems, text });
+  return finished;
 }
 
 /** Reads and compiles tests, without running anything. */

@@ -20,7 +20,7 @@ async function toPassTrials(actual, settings) {
 }
 
 async function started(agent, settings) {
-  if (typeof agent !== "function" && typeof agent?.answer !== "function") {
+  if (settings === undefined || (typeof agent !== "function" && typeof agent?.answer !== "function")) {
     throw new TypeError("`toPassTrials` needs a run, or an agent and `{ prompt, expect }`");
   }
   const { prompt, ...rest } = settings;

@@ -96,7 +96,7 @@ test("the program is found in PATH, and the script of this package is not", asyn
   delete process.env.TRIALRUN_PROGRAM;
   try {
     process.env.PATH = `${process.cwd()}/script:${PATH}`;
-    await assert.rejects(check(), /Or put the program `trialrun` into PATH, or name it with TRIALRUN_PROGRAM/);
+    await assert.rejects(check(), /is installed. Put the program `trialrun` into PATH, or name it with TRIALRUN_PROGRAM/);
     symlinkSync(program, "bin/trialrun");
     process.env.PATH = `${process.cwd()}/script:${process.cwd()}/bin:${PATH}`;
     await expect(1).matches(1);

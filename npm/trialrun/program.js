@@ -21,9 +21,9 @@ exports.program = function program() {
     const { optionalDependencies } = require("./package.json");
     const absent = name in optionalDependencies
       ? `the package ${name} is not installed. Install trialrun again without \`--omit=optional\` or \`--no-optional\`,`
-        + " and on this platform, not on another one whose node_modules are copied."
-      : `no package with the program for ${process.platform} on ${process.arch} is installed.`;
-    throw new Error(`${absent} Or put the program \`trialrun\` into PATH, or name it with TRIALRUN_PROGRAM.`);
+        + " and on this platform, not on another one whose node_modules are copied. Or put"
+      : `no package with the program for ${process.platform} on ${process.arch} is installed. Put`;
+    throw new Error(`${absent} the program \`trialrun\` into PATH, or name it with TRIALRUN_PROGRAM.`);
   }
 };
 

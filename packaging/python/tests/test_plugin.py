@@ -142,11 +142,18 @@ def test_what_may_cost_money_needs_a_flag(suites):
         test_paid="import bot, pytest\n"
         "def test_function(trialrun):\n    assert trialrun('x', agent=bot.paid, expect=[{'contains': 'Expensive'}]).passed\n"
         "@pytest.mark.trialrun_live\ndef test_marked():\n    pass\n"
+        "@pytest.mark.parametrize('agent', ['claude-code', bot.paid])\n"
+        "def test_unmarked(trialrun, agent):\n    assert not trialrun('x', agent=agent, expect=[{'contains': 'Expensive'}])\n"
+        "def test_judge(trialrun):\n"
+        "    expect = [{'rubric': ['polite']}]\n"
+        "    assert not trialrun('x', agent=bot.bot, judge='anthropic:claude-haiku-4-5', expect=expect)\n"
+        "def test_free(trialrun):\n    assert trialrun('x', agent=lambda message: 'Free', expect=[{'contains': 'Free'}])\n"
     )
     result = run(suites, "-k", "paid", "-rs")
-    result.assert_outcomes(skipped=3)
+    result.assert_outcomes(skipped=6, passed=1)
     result.stdout.fnmatch_lines(["*--trialrun-live*"])
-    run(suites, "-k", "paid", "--trialrun-live").assert_outcomes(passed=3)
+    live = run(suites, "-k", "paid and not unmarked and not judge", "--trialrun-live")
+    live.assert_outcomes(passed=4)
 
 
 @pytest.mark.parametrize("arguments", [[], ["tests/good.yaml::good"], ["-n", "2"]])

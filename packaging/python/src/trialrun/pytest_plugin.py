@@ -21,11 +21,11 @@ from typing import Any, Dict, Generator, Iterator, List, Mapping, Optional, Sequ
 
 import pytest
 
-from ._agent import Agent, Function, as_agent, reason_of
+from ._agent import Agent, Function, as_agent, name_of, reason_of
 from ._client import Client, TrialrunError
 from ._program import ProgramNotFound
 from ._protocol import EventParams, PlannedTrial, RunResult, Trial
-from ._run import AgentLike, Run, Selection
+from ._run import AgentLike, Run, Selection, conversation, list_trials
 from ._run import trial as run_trial
 
 MAY_COST = "may cost money: pass `--trialrun-live` to run it"
@@ -580,11 +580,17 @@ class TrialRunner:
     ) -> Run:
         """Runs one case, named after the test, and returns the run. See ``trialrun.trial``."""
         plugin = self._request.config.stash[PLUGIN]
-        costs = isinstance(agent, Agent) and agent.costs
-        if costs and not plugin.is_live:
-            pytest.skip(MAY_COST)
         case = name or str(self._request.node.name)
         directory = str(self._request.config.rootpath)
+        if not plugin.is_live and cast(object, agent) is not None:
+            known: AgentLike = agent
+            if callable(agent) and not isinstance(agent, Agent):
+                # It is not known what a function costs that says nothing about it.
+                known = Agent(agent, name_of(agent), sandbox=False, costs=False)
+            suite = conversation(prompt, name=case, expect=expect, files=files)
+            rest = {key: value for key, value in options.items() if key not in ("tags", "on_event")}
+            if any(trial["may_cost"] for trial in list_trials(agent=known, suites=[suite], directory=directory, **rest)):
+                pytest.skip(MAY_COST)
         run = run_trial(prompt, agent=agent, expect=expect, files=files, name=case, directory=directory, **options)
         self.runs.append(run)
         return run

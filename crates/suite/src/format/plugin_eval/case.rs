@@ -12,7 +12,7 @@ use model::{
 use super::grader::{self, Grader};
 use super::reading::{Reading, unknown};
 use super::{CASE_FILE, GRADERS_FOLDER, MOCKS_FOLDER, PROMPT_FILE};
-use crate::coverage::Treatment;
+use crate::coverage::{Treatment, Unknown};
 use crate::document::{self, Language};
 use crate::path;
 use crate::plugin;
@@ -28,6 +28,29 @@ const ALWAYS: [&str; 5] = ["Agent", "Glob", "Grep", "Read", "Skill"];
 
 /// Folder in the working directory with the files of the case while its scaffold script runs.
 const SCAFFOLD_FOLDER: &str = ".scaffold";
+
+/// Keys of `case.yaml` with the key under which they belong.
+const PLACES: [(&str, &str); 11] = [
+    ("prompt", "execution"),
+    ("max_turns", "execution"),
+    ("timeout_seconds", "execution"),
+    ("model", "execution"),
+    ("allowed_tools", "execution"),
+    ("disallowed_tools", "execution"),
+    ("append_system_prompt", "execution"),
+    ("env", "execution"),
+    ("scaffold_script", "context"),
+    ("history_file", "context"),
+    ("add_dirs", "context"),
+];
+
+/// Refuses a key at the wrong place: the author expects that it has an effect.
+fn misplaced(key: &str, value: &Node) -> Unknown {
+    match PLACES.iter().find(|(known, _)| *known == key) {
+        Some((_, place)) => Unknown::Refused(format!("it belongs under `{place}`")),
+        None => unknown(key, value),
+    }
+}
 
 /// Settings of a case, from either file.
 #[derive(Default)]
@@ -122,7 +145,7 @@ impl Reading<'_> {
             self.refuse(&fields, "plugins", "plugins", "only the plug-in that contains the suite is loaded");
             fields.get("plugins");
         }
-        self.close(&fields, "", &NOT_USED, unknown);
+        self.close(&fields, "", &NOT_USED, misplaced);
     }
 
     fn context(&mut self, node: &Node, draft: &mut Draft) {
@@ -144,7 +167,7 @@ impl Reading<'_> {
             let consequence = "the conversation cannot begin with earlier messages";
             self.refuse(&fields, "history_file", "context.history_file", consequence);
         }
-        self.close(&fields, "context", &[], unknown);
+        self.close(&fields, "context", &[], misplaced);
     }
 
     /// Returns `true` if `written` is a path inside the case's folder of the kind that `is` tests, or reports it.
@@ -175,7 +198,7 @@ impl Reading<'_> {
             draft.env.push((name, value.value));
         }
         const IGNORED: [(&str, &str); 1] = [("artifact_publish", "nothing is published")];
-        self.close(&fields, "execution", &IGNORED, unknown);
+        self.close(&fields, "execution", &IGNORED, misplaced);
     }
 
     /// Reads the keys that both files have.

@@ -120,7 +120,10 @@ struct Probe {
 enum Reply {
     Result(Value),
     Error(i64, Value),
+    /// There was none in time.
     None,
+    /// The agent ended before there was one.
+    Ended,
 }
 
 impl Reply {
@@ -137,6 +140,7 @@ impl Reply {
             Self::Result(result) => format!("result {}", shortened(&result.to_string(), 200)),
             Self::Error(code, error) => format!("error {code}: {}", shortened(&error.to_string(), 200)),
             Self::None => "no response in time".to_owned(),
+            Self::Ended => "the agent ended without a response".to_owned(),
         }
     }
 }
@@ -162,7 +166,7 @@ impl Probe {
     async fn reply(&mut self, id: u64, limit: Duration) -> Reply {
         let wait = async {
             loop {
-                let Some(message) = self.next(id).await else { return Reply::None };
+                let Some(message) = self.next(id).await else { return Reply::Ended };
                 if message.get("method").is_some() || !is_id(&message["id"], id) {
                     continue;
                 }
@@ -263,7 +267,7 @@ impl Report {
 /// Plays a conversation with the agent that `command` starts, and returns the checks. The agent works in `work`.
 ///
 /// # Errors
-/// Returns the reason if the program cannot be started.
+/// Returns the reason if the program cannot be started, or ends without a message.
 pub async fn check_conformance(command: Command, work: &Path) -> Result<Vec<ConformanceCheck>, String> {
     let process = Process::start(command).map_err(|error| format!("cannot start the agent: {error}"))?;
     let work = work.to_string_lossy().into_owned();
@@ -272,6 +276,9 @@ pub async fn check_conformance(command: Command, work: &Path) -> Result<Vec<Conf
     let opened = opening(&mut probe, &mut report).await;
     if let Some(reason) = probe.process.start_error() {
         return Err(reason.to_owned());
+    }
+    if opened.is_none() && probe.has_ended && probe.heard.is_empty() {
+        return Err(format!("the agent ended before it answered: {}", probe.process.describe_end().await));
     }
     if let Some(agent) = opened {
         conversation(&mut probe, &mut report, &agent).await;
@@ -462,7 +469,7 @@ async fn conversation(probe: &mut Probe, report: &mut Report, agent: &Value) {
     let rule = "the agent survives a line that is not JSON";
     probe.process.write("{not json\n".to_owned());
     let reply = probe.ask("trialrun/unknown", json!({}), TO_CANCEL).await;
-    report.holds(Advisory, "survives_bad_json", rule, reply != Reply::None, || reply.shown());
+    report.holds(Advisory, "survives_bad_json", rule, !matches!(reply, Reply::None | Reply::Ended), || reply.shown());
     probe.process.close_stdin();
     let ended = tokio::time::timeout(TO_END, probe.process.own_end()).await.is_ok();
     let rule = "the agent ends when its stdin is closed";

@@ -26,6 +26,13 @@ pub fn run(line: &str, args: &DoctorArgs, terminal: &Terminal) -> Result<ExitCod
         std::fs::create_dir(made)
             .map_err(|error| CliError::environment(format!("cannot create {}: {error}", made.display())))?;
     }
+    // The agent works in a folder of its own, where files of this one have other paths.
+    let here = std::env::current_dir().unwrap_or_default();
+    let found = |word: String| match here.join(&word) {
+        file if word.contains(['/', '.']) && file.is_file() => file.to_string_lossy().into_owned(),
+        _ => word,
+    };
+    let words: Vec<String> = words.into_iter().map(found).collect();
     let program = host.find_program(&words[0]);
     let program = program.ok_or_else(|| CliError::environment(format!("`{}` is not a program", words[0])))?;
     let mut command = host.supervisor.command(program, &words[1..]);

@@ -38,8 +38,17 @@ pub enum MigrationError {
 pub async fn format(client: &Client, part: &str) -> Result<Option<u32>, tokio_postgres::Error> {
     match client.query_opt("SELECT format FROM formats WHERE part = $1", &[&part]).await {
         Ok(row) => row.map(|row| row.try_get::<_, i32>(0)).transpose().map(|format| format.map(i32::unsigned_abs)),
-        Err(error) if error.code() == Some(&SqlState::UNDEFINED_TABLE) => Ok(None),
+        Err(error) if error.code() == Some(&SqlState::UNDEFINED_TABLE) => is_readable(client).await.map(|()| None),
         Err(error) => Err(error),
+    }
+}
+
+/// Returns an error if the schema exists, and the user may not use it: its tables then look as if they did not exist.
+async fn is_readable(client: &Client) -> Result<(), tokio_postgres::Error> {
+    let schema: String = client.query_one("SHOW search_path", &[]).await?.try_get(0)?;
+    match client.batch_execute(&format!("SELECT FROM {schema}.formats LIMIT 0")).await {
+        Err(error) if error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE) => Err(error),
+        _ => Ok(()),
     }
 }
 

@@ -135,6 +135,10 @@ fn a_reader_without_the_right_to_write_reads_a_record() {
         error.ends_with("its tables cannot be created or brought up to date: permission denied for database postgres"),
         "{error}"
     );
+    execute(&place, &format!("REVOKE USAGE ON SCHEMA {schema} FROM reader"));
+    let error = open_existing(&url(schema)).err().unwrap().to_string();
+    assert!(error.contains(&format!("permission denied for schema {schema}")), "{error}");
+    assert!(open_existing(&url("other")).unwrap().is_none(), "the schema does not exist");
 }
 
 #[test]

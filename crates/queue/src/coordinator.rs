@@ -460,7 +460,7 @@ impl Actor {
         };
         let is_stopped = matches!(state.as_str(), "stopping" | "killing");
         self.state.send_if_modified(|known| {
-            let stopped_by = is_stopped.then(|| "the run was cancelled".to_owned());
+            let stopped_by = is_stopped.then(|| "trialrun cancel".to_owned());
             let budget = ChangedBudget { max_run_cost: situation.max_cost, max_run_tokens: situation.max_tokens };
             let new = PlaceState { slots: situation.slots, budget, stopped_by };
             let is_new = *known != new;

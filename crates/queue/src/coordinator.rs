@@ -267,11 +267,11 @@ struct Actor {
     /// Reason why nothing is run any more.
     failed: Option<String>,
     checked: Option<Instant>,
-    /// Since when trials with these needs wait in vain, and whether the user knows.
+    /// Time since which trials with these needs have waited although no worker can run them.
     in_vain: HashMap<Vec<String>, Instant>,
     /// Workers that cannot prepare the run, of which the user knows.
     refused: HashSet<String>,
-    /// Since when there is no worker.
+    /// Time since which there has been no worker.
     alone: Option<Instant>,
     is_alone_reported: bool,
 }

@@ -247,7 +247,7 @@ impl Report {
         self.checks.push(ConformanceCheck { id, tier, rule, result });
     }
 
-    /// Adds a rule that is kept if there are no problems.
+    /// Adds a rule. The agent breaks it if there are problems, and the first one is shown.
     fn none(&mut self, tier: Tier, id: &'static str, rule: &'static str, problems: impl IntoIterator<Item = String>) {
         let mut problems = problems.into_iter();
         let result = problems.next().map_or(Conformance::Kept, Conformance::Broken);

@@ -299,7 +299,7 @@ impl AcpSession {
                 gave_up(&format!("it stopped because a call was not permitted ({denied})"))
             }
             (Some("cancelled"), None) => Err(Ending::Aborted {
-                reason: "it reports that its reply was cancelled, which nobody asked for".to_owned(),
+                reason: "it reports that its reply was cancelled, but trialrun did not cancel it".to_owned(),
             }),
             _ => gave_up(&format!("its response to `session/prompt` has no known `stopReason`: {}", shown(response))),
         }

@@ -69,7 +69,7 @@ static DESCRIPTION: Description = Description {
 /// written there.
 ///
 /// # Errors
-/// Returns the reason if there is no sign-in, or the home cannot be prepared.
+/// Returns the reason if the sign-in is missing or the home cannot be prepared.
 pub(super) fn acp_invocation(program: PathBuf, context: &SessionContext) -> Result<Invocation, Breakage> {
     let Launch { invocation, home } = Launch::prepare(program, context)?;
     let is_own = home.starts_with(context.sandbox()?.home());

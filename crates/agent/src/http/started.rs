@@ -51,7 +51,7 @@ struct Running {
     starts: u64,
 }
 
-/// What is known of a program.
+/// State of a program, as its task last saw it.
 #[derive(Debug, Clone, Default)]
 struct State {
     /// True once it has printed the line that it was waited for.
@@ -60,7 +60,7 @@ struct State {
     end: Option<String>,
 }
 
-/// What starting a program needs.
+/// Inputs for starting a program.
 pub(super) struct Launch<'a> {
     pub(super) config: &'a Configured,
     pub(super) settings: &'a Settings,

@@ -66,7 +66,7 @@ static DESCRIPTION: Description = Description {
 /// Returns how OpenCode is started to speak the Agent Client Protocol, without arguments.
 ///
 /// # Errors
-/// Returns the reason if there is no sign-in, or the home cannot be prepared.
+/// Returns the reason if the sign-in is missing or the home cannot be prepared.
 pub(super) fn acp_invocation(program: PathBuf, context: &SessionContext) -> Result<Invocation, Breakage> {
     Launch::asking(program, context).map(|launch| launch.invocation)
 }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::connection::Connection;
 use super::message::{RpcError, UNREACHABLE};
 
-/// What the client says about one of its agents.
+/// The client's description of one of its agents.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AgentSettings {

@@ -12,7 +12,7 @@ use crate::exit;
 pub const PARSE_ERROR: i64 = -32700;
 /// The line is not a JSON-RPC 2.0 message.
 pub const INVALID_REQUEST: i64 = -32600;
-/// There is no such method.
+/// The server does not have the method.
 pub const METHOD_NOT_FOUND: i64 = -32601;
 /// The parameters are wrong.
 pub const INVALID_PARAMS: i64 = -32602;

@@ -1,8 +1,20 @@
-//! Runs the example as a user does: the program starts itself again as the supervisor of its processes.
+//! Runs the example as a user does: as a program, and in an asynchronous test of one's own.
 
 #![allow(clippy::unwrap_used)]
 
+use std::path::Path;
 use std::process::Command;
+
+use embedding::{bot, run};
+
+/// A test of the bot, as a crate would contain it: the program of the crate supervises the processes.
+#[tokio::test]
+async fn the_bot_passes_its_tests_but_for_one() {
+    let tests = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests"));
+    let program = Path::new(env!("CARGO_BIN_EXE_embedding"));
+    let summary = run(tests, bot(), program, drop).await.unwrap();
+    assert_eq!((summary.by_outcome.passed, summary.by_outcome.failed), (2, 1));
+}
 
 #[test]
 fn the_program_prints_an_outcome_for_each_case_also_if_trials_start_processes() {

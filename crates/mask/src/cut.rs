@@ -5,6 +5,7 @@
 
 use std::ops::Range;
 
+use memchr::memmem;
 use regex::bytes::Regex;
 
 use super::{alternation, shape};
@@ -125,7 +126,7 @@ pub(super) fn search_lines(text: &[u8], parts: &Parts, encoded: &[Vec<u8>], mut 
             continue;
         }
         let line = &text[from..end];
-        let is_within = |form: &Vec<u8>| form.len() > line.len() && form.windows(line.len()).any(|part| part == line);
+        let is_within = |form: &Vec<u8>| form.len() > line.len() && memmem::find(form, line).is_some();
         let is_digit = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_');
         // Few other lines contain no space, so the search costs nothing for most lines.
         let may_be_within = (MIN_WITHIN_BYTES..parts.longest).contains(&line.len()) && line.iter().all(is_digit);

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use memchr::memmem;
 use regex::bytes::Regex;
 
 use super::secret::in_forms;
@@ -40,7 +41,7 @@ impl Finder {
         let host = host.to_ascii_lowercase();
         let is_piece = |form: &[u8]| {
             let form = form.to_ascii_lowercase();
-            form.windows(MIN_PIECE_BYTES).any(|piece| contains(host.as_bytes(), piece))
+            form.windows(MIN_PIECE_BYTES).any(|piece| memmem::find(host.as_bytes(), piece).is_some())
         };
         self.forms.iter().any(|(form, _)| is_piece(form))
     }
@@ -52,7 +53,7 @@ impl Finder {
             let mut is_found = vec![false; form.len()];
             for text in texts.clone().filter(|text| pieces.is_match(text.as_bytes())) {
                 for (at, piece) in form.windows(MIN_PIECE_BYTES).enumerate() {
-                    if contains(text.as_bytes(), piece) {
+                    if memmem::find(text.as_bytes(), piece).is_some() {
                         is_found[at..at + MIN_PIECE_BYTES].fill(true);
                     }
                 }
@@ -68,10 +69,6 @@ fn in_pieces(value: &str) -> Vec<Vec<u8>> {
     use base64::prelude::BASE64_STANDARD_NO_PAD;
     let forms = [value.to_owned(), BASE64_STANDARD_NO_PAD.encode(value), model::text::hex(value.as_bytes())];
     forms.into_iter().map(String::into_bytes).filter(|form| form.len() >= MIN_PIECE_BYTES).collect()
-}
-
-fn contains(text: &[u8], piece: &[u8]) -> bool {
-    text.windows(piece.len()).any(|window| window == piece)
 }
 
 #[cfg(test)]

@@ -144,7 +144,7 @@ case $code in
     result="Incomplete: trials were broken or undecided. They say nothing about the agent."
     [ "${INPUT_FAIL_ON_INCOMPLETE:-true}" = true ] || gate=0
     ;;
-  4) result="Failed: no test was run." ;;
+  4) result="Failed: no trial was run whose result counts." ;;
   *) result="Failed: trialrun ended with exit code $code." ;;
 esac
 if [ "$regression" = true ]; then

@@ -13,7 +13,7 @@ pub const FAILED: u8 = 1;
 pub const INVALID: u8 = 2;
 /// Some trials are broken or undecided, and none failed.
 pub const INCOMPLETE: u8 = 3;
-/// Nothing was tested: no case was selected, or every trial was skipped.
+/// Nothing was tested: no case was selected, or no result counts.
 pub const NOTHING: u8 = 4;
 /// A bug.
 pub const BUG: u8 = 70;
@@ -43,8 +43,8 @@ const MEANINGS: [(u8, &str, &str); 6] = [
     ),
     (
         NOTHING,
-        "nothing was tested: no case was selected, the shard is empty, every trial was skipped, or you did not confirm \
-         the run",
+        "nothing was tested: no case was selected, the shard is empty, every trial was skipped or is in quarantine, or \
+         you did not confirm the run",
         "fail, because a name may be misspelt",
     ),
     (BUG, "a bug in trialrun", "fail, and report the bug"),
@@ -60,7 +60,12 @@ const COMMANDS: [(&str, u8, &str); 23] = [
     ("check", NOTHING, "no case was selected"),
     ("cleanup", INCOMPLETE, "a branch or a review request was not removed"),
     ("compare", FAILED, "the second side is worse"),
-    ("compare", INCOMPLETE, "there is no answer, or a case has a result only on the first side"),
+    (
+        "compare",
+        INCOMPLETE,
+        "nothing was compared, the trials of a case with a result on the first side are broken or undecided on the \
+         second, or `--no-worse-than` or `--prefer` has no answer",
+    ),
     ("config", INVALID, "the configuration has an error"),
     ("continue", NOTHING, "no run is in the queue"),
     ("discover", NOTHING, "the sources contain no facts"),

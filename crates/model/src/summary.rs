@@ -204,14 +204,14 @@ impl Summary {
         self.quarantined.values().sum()
     }
 
-    /// Returns `true` if nothing was tested: there is no trial, or every one was skipped.
+    /// Returns `true` if no result counts: no trial passed or failed, and no pass rate or comparison decides. Trials
+    /// that are skipped, quarantined, not judged or only there for comparison do not show that anything works.
     pub fn is_nothing(&self) -> bool {
-        let is_empty = self.trials + self.baseline + self.all_quarantined() + self.decisions.all == 0;
-        self.by_outcome.passed == 0 && (self.by_outcome.skipped > 0 || is_empty)
+        self.by_outcome.passed + self.by_outcome.failed + self.decisions.all == 0
     }
 
     /// Returns the exit code of the run: 1 if a trial failed or a pass rate is too low, 3 if a result is missing
-    /// although it was wanted, 4 if nothing was tested, otherwise 0.
+    /// although it was wanted, 4 if no result counts, otherwise 0.
     pub fn exit_code(&self) -> u8 {
         if self.failures() > 0 || self.decisions.not_met > 0 {
             1
@@ -297,7 +297,7 @@ mod tests {
         );
         let mut quarantined = Summary { quarantined: [(Outcome::Failed, 2)].into(), ..Summary::default() };
         quarantined.decide(&decision("not_met", true));
-        assert_eq!((quarantined.exit_code(), quarantined.decisions.spared), (0, 18));
+        assert_eq!((quarantined.exit_code(), quarantined.decisions.spared), (4, 18));
         // If a trial has no required pass rate, its own outcome counts as usual.
         let plain = trial(&json!({ "outcome": "failed", "auto_trials": { "most": 20 } }));
         assert_eq!(Summary::of(&[sample("passed"), plain]).exit_code(), 1);
@@ -312,11 +312,13 @@ mod tests {
             |outcome: &str| trial(&json!({ "outcome": outcome, "quarantine": { "since": "2026-11-01" } }));
         let all = ["failed", "broken", "undecided", "passed", "failed"].map(quarantined);
         let summary = Summary::of(&all);
-        assert_eq!((summary.trials, summary.exit_code(), summary.is_incomplete()), (0, 0, false));
+        assert_eq!((summary.trials, summary.exit_code(), summary.is_incomplete()), (0, 4, false));
         assert_eq!((summary.all_quarantined(), summary.quarantined[&Outcome::Failed]), (5, 2));
         assert_eq!(summary.pass_rate, None);
         let mixed = Summary::of(&[quarantined("failed"), trial(&json!({ "outcome": "broken" }))]);
         assert_eq!((mixed.exit_code(), mixed.trials), (3, 1), "others decide it as before");
+        let mixed = |outcome: &str| Summary::of(&[quarantined("failed"), trial(&json!({ "outcome": outcome }))]);
+        assert_eq!(["passed", "failed", "skipped"].map(|outcome| mixed(outcome).exit_code()), [0, 1, 4]);
         assert_eq!(Summary::of(&[quarantined("cancelled")]).exit_code(), 3, "it did not finish");
         assert!(serde_json::to_value(Summary::default()).unwrap().get("quarantined").is_none(), "as before");
         let read: Summary = serde_json::from_value(serde_json::to_value(&summary).unwrap()).unwrap();

@@ -224,7 +224,7 @@ fn gates_are_inputs() {
     assert_eq!(code(&selected).0, "0");
     let report: Value = serde_json::from_str(&runner.file("trialrun/trialrun/reports/report.json")).unwrap();
     assert_eq!(report["trials"].as_array().unwrap().len(), 2);
-    assert_eq!(code(&[("INPUT_ARGUMENTS", "--case\nnone")]).1, "Failed: no test was run.");
+    assert_eq!(code(&[("INPUT_ARGUMENTS", "--case\nnone")]).1, "Failed: no trial was run whose result counts.");
 }
 
 #[test]

@@ -67,6 +67,10 @@ fn runs() -> Vec<Run> {
     let quarantine = |record: &mut TrialRecord| {
         record.quarantine = Some(Quarantine { reason: Some("flaky backend".into()), since: None });
     };
+    let leave_unjudged = |record: &mut TrialRecord| {
+        record.findings[1].judged = true;
+        record.set_sampled(Some(false));
+    };
     let two_reasons = [trials("++!", "HTTP 529"), vec![trial("more", Outcome::Undecided, JUDGE)]].concat();
     vec![
         plain("everything passed", trials("+++", "")),
@@ -80,6 +84,8 @@ fn runs() -> Vec<Run> {
         plain("the shard is empty", Vec::new()),
         plain("a quarantined case failed", changed(trials("+x", ""), Outcome::Failed, quarantine)),
         plain("every case is quarantined", changed(trials("x", ""), Outcome::Failed, quarantine)),
+        plain("every case is quarantined or skipped", changed(trials("x-", "later"), Outcome::Failed, quarantine)),
+        plain("the judge's sample is empty", changed(trials("??", JUDGE), Outcome::Undecided, leave_unjudged)),
         plain("a case is skipped", trials("+-", "not built yet")),
         plain("every case is skipped", trials("--", "not built yet")),
         plain("a case has `only`", trials("+---", "another case has `only: true`")),

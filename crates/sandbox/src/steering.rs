@@ -20,10 +20,12 @@ struct Tool {
     settings: &'static [&'static str],
     /// Files that also describe the project, so that agents change them as part of their work.
     manifests: &'static [&'static str],
+    /// Modules that are found before those of a language. In the fixture, such a module is part of the project.
+    modules: &'static [&'static str],
 }
 
 const fn tool(name: &'static str, settings: &'static [&'static str], manifests: &'static [&'static str]) -> Tool {
-    Tool { name, settings, manifests }
+    Tool { name, settings, manifests, modules: &[] }
 }
 
 /// Tools and their files.
@@ -52,7 +54,7 @@ const TOOLS: &[Tool] = &[
             "usercustomize.*",
             "sitecustomize/",
             "usercustomize/",
-            "*.pth",
+            "{site,dist}-packages/*.pth",
             "pyvenv.cfg",
             "*._pth",
             "pybuilddir.txt",
@@ -102,7 +104,12 @@ const TOOLS: &[Tool] = &[
         ],
         &["Cargo.toml", "build.rs"],
     ),
-    tool("Go", &["go.work", "go.env", "vendor/modules.txt"], &["go.mod"]),
+    Tool {
+        name: "Go",
+        settings: &["go.work", "go.env", "vendor/modules.txt"],
+        manifests: &["go.mod"],
+        modules: &["vendor/**/*.go"],
+    },
     tool(
         "make",
         // Make builds `Makefile` from `Makefile.sh`, and from the files of old version control systems.
@@ -124,14 +131,14 @@ const TOOLS: &[Tool] = &[
             "integration",
             "e2e",
         ],
-        &["Makefile", "*.mk", "*.d"],
+        &["Makefile", "*.mk"],
     ),
     tool("just", &[".justfile"], &["justfile", "Justfile"]),
     tool("Task", &[], &["Taskfile.yml", "Taskfile.yaml", "Taskfile.dist.yml", "taskfile.yml"]),
     tool("Rake", &["rakefile", "rakefile.rb", "rakelib/"], &["Rakefile", "Rakefile.rb"]),
-    tool(
-        "Ruby",
-        &[
+    Tool {
+        name: "Ruby",
+        settings: &[
             ".rspec",
             ".ruby-version",
             ".bundle/config",
@@ -141,20 +148,33 @@ const TOOLS: &[Tool] = &[
             ".irbrc",
             ".simplecov",
             "gems.rb",
-            "lib/{minitest,rspec,test,bundler,rubygems}/",
+        ],
+        manifests: &["Gemfile", "*.gemspec"],
+        modules: &[
+            "lib/minitest/{*_plugin,autorun,assertions,benchmark,expectations,hell,mock,parallel,spec,test,unit}.rb",
+            "lib/rspec/{core,expectations,mocks,support,autorun,matchers}.rb",
+            "lib/rspec/{core,expectations,mocks,support}/",
+            "lib/test/unit.rb",
+            "lib/test/unit/",
+            "lib/bundler/setup.rb",
+            "lib/rubygems_plugin.rb",
+            "lib/rubygems/",
             "lib/{minitest,rspec,test-unit,bundler,rubygems,rake,set,json,stringio,tempfile,pp,optparse,etc,English}.rb",
             "lib/{shellwords,mutex_m,erb,fileutils,delegate,forwardable,monitor,timeout,time,date,open3,ostruct}.rb",
             "lib/{securerandom,singleton,tmpdir,benchmark,logger,pathname,prettyprint,rbconfig,socket,zlib,weakref}.rb",
         ],
-        &["Gemfile", "*.gemspec"],
-    ),
+    },
     tool(
         "Gradle",
         &["init.gradle", "init.gradle.kts", ".gradle/init.d/", "gradle.properties", "gradle/wrapper/", "gradlew"],
         &["build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts", "buildSrc/"],
     ),
     tool("Maven", &[".mvn/", "mvnw"], &["pom.xml"]),
-    tool("JUnit", &["junit-platform.properties", "META-INF/services/"], &[]),
+    tool(
+        "JUnit",
+        &["junit-platform.properties", "META-INF/services/{org.junit,org.testng,org.spockframework,io.kotest}.*"],
+        &[],
+    ),
     tool("Ant", &["ant.properties"], &["build.xml"]),
     tool("sbt", &[".sbtopts", ".jvmopts", "project/build.properties", "project/plugins.sbt"], &["build.sbt"]),
     tool("Mill", &[".mill-version", ".mill-opts"], &["build.sc", "build.mill"]),
@@ -196,25 +216,34 @@ const TOOLS: &[Tool] = &[
         &["phpunit.xml*", "phpunit.dist.xml", ".user.ini", "php.ini", "pest.php", "Pest.php"],
         &["composer.json"],
     ),
-    tool(
-        "Perl",
-        &[
-            ".proverc",
-            ".perltidyrc",
-            "sitecustomize.pl",
-            "lib/Test/",
-            "lib/Test.{pm,pmc}",
+    Tool {
+        name: "Perl",
+        settings: &[".proverc", ".perltidyrc", "sitecustomize.pl"],
+        manifests: &["Makefile.PL", "Build.PL"],
+        modules: &[
+            "lib/{Test,Test2}.{pm,pmc}",
+            "lib/Test/{Builder,Harness,More,Simple,Tester}.{pm,pmc}",
+            "lib/Test/Builder/",
             "lib/Test2/",
-            "lib/Test2.{pm,pmc}",
-            "lib/TAP/",
-            "lib/App/Prove*",
+            "lib/TAP/{Base,Harness,Object,Parser}.{pm,pmc}",
+            "lib/TAP/Parser/",
+            "lib/TAP/Formatter/{Base,Color,Console,File,Session}.{pm,pmc}",
+            "lib/App/Prove.{pm,pmc}",
+            "lib/App/Prove/",
             "lib/{strict,warnings,utf8,vars,base,parent,constant,overload,feature,bytes,integer,lib,re,mro,threads}.{pm,pmc}",
-            "lib/{warnings,threads,overload,IO,File,Scalar,List,Sub,Tie,Time,Hash,Exporter,Carp,Data,Term,Text}/",
+            "lib/{warnings/register,threads/shared,overload/numbers,Exporter/Heavy,Carp/Heavy,Data/Dumper}.{pm,pmc}",
+            "lib/{Scalar/Util,List/Util,Sub/Util,Hash/Util,Hash/Util/FieldHash}.{pm,pmc}",
+            "lib/IO/{Dir,File,Handle,Pipe,Poll,Seekable,Select,Socket,Zlib,Socket/INET,Socket/IP,Socket/UNIX}.{pm,pmc}",
+            "lib/File/{Basename,Compare,Copy,DosGlob,Fetch,Find,Glob,GlobMapper,Path,Spec,Temp,stat}.{pm,pmc}",
+            "lib/File/Spec/",
+            "lib/Tie/{Array,File,Handle,Hash,Memoize,RefHash,Scalar,StdHandle,SubstrHash}.{pm,pmc}",
+            "lib/Time/{HiRes,Local,Piece,Seconds,gmtime,localtime,tm}.{pm,pmc}",
+            "lib/Term/{ANSIColor,Cap,Complete,ReadLine}.{pm,pmc}",
+            "lib/Text/{Abbrev,Balanced,ParseWords,Tabs,Wrap}.{pm,pmc}",
             "lib/{AutoLoader,B,Benchmark,Carp,Config,Cwd,DynaLoader,Encode,English,Errno,Exporter,Fcntl,FindBin,IO}.{pm,pmc}",
             "lib/{POSIX,SelectSaver,SelfLoader,Socket,Storable,Symbol,UNIVERSAL,XSLoader}.{pm,pmc}",
         ],
-        &["Makefile.PL", "Build.PL"],
-    ),
+    },
     tool("Elixir", &["test_helper.exs", ".iex.exs"], &["mix.exs"]),
     tool("Swift", &[".swiftpm/"], &["Package.swift"]),
     tool("Zig", &[], &["build.zig", "build.zig.zon"]),
@@ -306,19 +335,27 @@ const SYSTEM_HEADERS: &str = "\
 /// The patterns of all tools.
 struct Patterns {
     files: GlobSet,
-    /// Tool of each pattern, and `true` if it describes manifests.
-    of_tools: Vec<(&'static str, bool)>,
+    /// Tool of each pattern, and the kind of file that it describes.
+    of_tools: Vec<(&'static str, Kind)>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Setting,
+    Manifest,
+    Module,
 }
 
 impl Patterns {
     fn new() -> Result<Self, Error> {
         let (mut files, mut of_tools) = (GlobSet::builder(), Vec::new());
-        for Tool { name, settings, manifests } in TOOLS {
-            let settings = settings.iter().map(|pattern| (pattern, false));
-            for (pattern, is_manifest) in settings.chain(manifests.iter().map(|pattern| (pattern, true))) {
-                let below = if pattern.ends_with('/') { "**" } else { "" };
-                files.add(GlobBuilder::new(&format!("**/{pattern}{below}")).literal_separator(true).build()?);
-                of_tools.push((*name, is_manifest));
+        for Tool { name, settings, manifests, modules } in TOOLS {
+            for (kind, patterns) in [(Kind::Setting, settings), (Kind::Manifest, manifests), (Kind::Module, modules)] {
+                for pattern in *patterns {
+                    let below = if pattern.ends_with('/') { "**" } else { "" };
+                    files.add(GlobBuilder::new(&format!("**/{pattern}{below}")).literal_separator(true).build()?);
+                    of_tools.push((*name, kind));
+                }
             }
         }
         Ok(Self { files: files.build()?, of_tools })
@@ -327,8 +364,8 @@ impl Patterns {
 
 static PATTERNS: LazyLock<Option<Patterns>> = LazyLock::new(|| Patterns::new().ok());
 
-/// Returns the tools that load a file by themselves, with `true` for each for which it is a manifest.
-fn tools_of(path: &Path) -> impl Iterator<Item = (&'static str, bool)> {
+/// Returns the tools that load a file by themselves, each with the kind of file that it is for them.
+fn tools_of(path: &Path) -> impl Iterator<Item = (&'static str, Kind)> {
     let found = |patterns: &'static Patterns| patterns.files.matches(path).into_iter().map(|at| patterns.of_tools[at]);
     PATTERNS.as_ref().map(found).into_iter().flatten()
 }
@@ -346,15 +383,16 @@ fn is_bytecode(path: &Path) -> bool {
 }
 
 /// Returns `true` if the grading tree has the fixture's version of a file, whatever the agent did to it: a test, or
-/// settings of a tool. A module that shadows one of Python's in the fixture is part of the project. `path` is relative
-/// to the working directory.
+/// settings of a tool. A module that shadows one of the language in the fixture is part of the project. `path` is
+/// relative to the working directory.
 pub fn is_restored(path: &Path) -> bool {
-    is_test(path) || is_bytecode(path) || (tools_of(path).next().is_some() && !is_manifest(path))
+    let is_setting = || tools_of(path).any(|(_, kind)| kind == Kind::Setting);
+    is_test(path) || is_bytecode(path) || (is_setting() && !is_manifest(path))
 }
 
 /// Returns `true` for a file that steers a tool and that agents change as part of their work.
 pub fn is_manifest(path: &Path) -> bool {
-    tools_of(path).any(|(_, is_manifest)| is_manifest)
+    tools_of(path).any(|(_, kind)| kind == Kind::Manifest)
 }
 
 /// Files of a fixture that steer tools.
@@ -373,6 +411,10 @@ pub(super) struct SteeringFiles {
     endings: HashSet<OsString>,
     /// Names of headers.
     headers: HashSet<OsString>,
+    /// True if there is a makefile.
+    has_makefile: bool,
+    /// True if there are sources in the language D, whose names end like the files of dependencies for make.
+    has_sources_in_d: bool,
 }
 
 impl SteeringFiles {
@@ -387,6 +429,8 @@ impl SteeringFiles {
             if is_header(&path) {
                 found.headers.extend(path.file_name().map(OsStr::to_owned));
             }
+            found.has_makefile |= MAKEFILES.iter().any(|makefile| path.ends_with(makefile));
+            found.has_sources_in_d |= is_in_d(&path);
             if is_test(&path) {
                 found.endings.extend(path.extension().map(OsStr::to_owned));
                 found.stems.insert(path.with_extension(""));
@@ -421,6 +465,7 @@ impl SteeringFiles {
             || shadows_module(path, |folder| self.import_roots.contains(folder))
             || self.precedes_test(path)
             || self.precedes_header(path)
+            || (is_in_d(path) && self.has_makefile && !self.has_sources_in_d)
             || is_option(path)
     }
 
@@ -463,6 +508,11 @@ impl SteeringFiles {
 /// Returns `true` for a folder of compiled code that Python makes again, and would load instead of its sources.
 pub fn is_compiled(folder: &Path) -> bool {
     folder.file_name().is_some_and(|name| name == "__pycache__")
+}
+
+/// Returns `true` for dependencies of make, which makefiles include, and for sources in the language D.
+fn is_in_d(path: &Path) -> bool {
+    path.extension().is_some_and(|ending| ending == "d")
 }
 
 /// Returns `true` for a file of an installed dependency, which agents change when they install others.
@@ -540,7 +590,10 @@ mod tests {
             ("src/json.so", Some("Python")),
             ("_pytest/main.pyc", Some("Python")),
             ("helper.pyc", Some("Python")),
-            ("a/b/evil.pth", Some("Python")),
+            (".venv/lib/python3/site-packages/evil.pth", Some("Python")),
+            ("models/weights.pth", None),
+            ("vendor/example.com/assert/a.go", Some("Go")),
+            ("cart/a.go", None),
             ("web/node_modules/.bin/jest", Some("npm")),
             (".npmrc", Some("npm")),
             ("jest.config.mjs", Some("Jest")),
@@ -550,10 +603,16 @@ mod tests {
             (".mvn/extensions.xml", Some("Maven")),
             (".bash_profile", Some("shell")),
             ("src/main/resources/META-INF/services/org.junit.Extension", Some("JUnit")),
+            ("src/main/resources/META-INF/services/com.example.Plugin", None),
             ("src/lib.rs", None),
             ("app/types.py", None),
             ("lib/strict.pm", Some("Perl")),
             ("lib/File/Temp.pm", Some("Perl")),
+            ("lib/IO/Socket/INET.pmc", Some("Perl")),
+            ("lib/File/Basket.pm", None),
+            ("lib/Test/Basket.pm", None),
+            ("lib/minitest/basket_plugin.rb", Some("Ruby")),
+            ("lib/minitest/basket.rb", None),
             ("lib/Basket.pm", None),
             ("config.toml", None),
             ("my.npmrc", None),
@@ -571,9 +630,17 @@ mod tests {
         {
             assert!(is_restored(Path::new(path)), "{path}");
         }
-        let work =
-            ["package.json", "Cargo.toml", "src/latest.py", "calendar.py", "test.md", "Makefile", "src/testing.rs"];
-        for path in work {
+        for path in [
+            "package.json",
+            "Cargo.toml",
+            "src/latest.py",
+            "calendar.py",
+            "test.md",
+            "Makefile",
+            "src/testing.rs",
+            "lib/File/Temp.pm",
+            "lib/logger.rb",
+        ] {
             assert!(!is_restored(Path::new(path)), "{path}");
         }
         assert!(is_manifest(Path::new("web/package.json")) && !is_manifest(Path::new("jest.config.js")));
@@ -622,5 +689,16 @@ mod tests {
         ] {
             assert_eq!(files.is_steered_by(Path::new(path)), expected, "{path}");
         }
+    }
+
+    #[test]
+    fn dependencies_of_make_steer_it_but_sources_in_d_do_not() {
+        let steers = |fixture: &[&str], path: &str| {
+            SteeringFiles::among(fixture.iter().map(PathBuf::from)).is_steered_by(Path::new(path))
+        };
+        assert!(steers(&["Makefile", "src/cart.c"], "src/cart.d"));
+        assert!(!steers(&["dub.sdl", "source/app.d"], "source/cart.d"));
+        assert!(!steers(&["Makefile", "source/app.d"], "source/cart.d"));
+        assert!(!steers(&["run.sh"], "cart.d"));
     }
 }

@@ -227,7 +227,7 @@ impl Command {
         };
         // The project's own tests are known to be others if the fixture has some.
         let has_tests = || control.fixture.as_ref().is_some_and(|found| self.passes(found).is_ok());
-        if begins_project(control, collected) && !(self.is_script && has_tests()) {
+        if begins_project(&self.run, control, collected) && !(self.is_script && has_tests()) {
             return met
                 .evidence([format!("the agent's own files say what the command runs: {files}")])
                 .place(&self.place);
@@ -470,8 +470,10 @@ mod tests {
             let [with_files, fixture] = [Some(0), Some(2)].map(|code| ran(code, "", None));
             let control = ControlRun { files, with_files, fixture: Some(fixture) };
             let story = EvidenceBuilder::new().added("package.json").changed("Makefile").added("GNUmakefile");
+            let story = story.added("cart/go.mod");
             finding_of(&json!({}), story.probed(need(), ran(Some(0), "", Some(control)))).status
         };
+        assert_eq!(of_files(&["cart/go.mod"]), Status::Unmet, "it takes a folder out of the project");
         assert_eq!(of_files(&["package.json"]), Status::Met);
         assert_eq!(of_files(&["Makefile"]), Status::Unmet);
         assert_eq!(of_files(&["GNUmakefile", "package.json"]), Status::Unmet);

@@ -37,10 +37,19 @@ pub(crate) fn thousands(number: f64) -> String {
 
 /// Joins a list: `a, b and c`.
 pub(crate) fn list(items: &[String]) -> String {
+    joined(items, "and")
+}
+
+/// Joins alternatives, and what is absent: `a, b or c`.
+pub(crate) fn any_of(items: &[String]) -> String {
+    joined(items, "or")
+}
+
+fn joined(items: &[String], word: &str) -> String {
     match items {
         [] => String::new(),
         [only] => only.clone(),
-        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+        [first @ .., last] => format!("{} {word} {last}", first.join(", ")),
     }
 }
 

@@ -25,25 +25,27 @@ impl Texts {
     /// Returns the strings in quotes, for messages.
     pub fn describe(&self) -> String {
         let quoted: Vec<String> = self.texts.iter().map(|text| format::quoted(text)).collect();
-        if self.is_either { quoted.join(" or ") } else { format::list(&quoted) }
+        if self.is_either { format::any_of(&quoted) } else { format::list(&quoted) }
     }
 
     /// Checks `text` for the strings. `what` is its name in messages.
     fn judge(&self, what: &str, text: &str) -> Verdict {
         let (found, missing): (Vec<String>, Vec<String>) =
             self.texts.iter().cloned().partition(|wanted| folded::find(text, wanted).is_some());
-        let shown = |texts: &[String]| format::list(&texts.iter().map(|text| format::quoted(text)).collect::<Vec<_>>());
+        let quoted = |texts: &[String]| texts.iter().map(|text| format::quoted(text)).collect::<Vec<_>>();
+        let shown = |texts: &[String]| format::list(&quoted(texts));
+        let absent = |texts: &[String]| format::any_of(&quoted(texts));
         let holds = if self.is_either { !found.is_empty() } else { missing.is_empty() };
         let actual = || if text.is_empty() { "nothing".to_owned() } else { format::quoted(text) };
         match self.is_negated {
-            true if found.is_empty() => Verdict::met(format!("{what} does not contain {}", self.describe())),
+            true if found.is_empty() => Verdict::met(format!("{what} does not contain {}", absent(&self.texts))),
             true => Verdict::unmet(
                 format!("{what} contains {}", shown(&found)),
-                format!("no {}", self.describe()),
+                format!("no {}", absent(&self.texts)),
                 shown(&found),
             ),
             false if holds => Verdict::met(format!("{what} contains {}", shown(&found))),
-            false => Verdict::unmet(format!("{what} does not contain {}", shown(&missing)), self.describe(), actual()),
+            false => Verdict::unmet(format!("{what} does not contain {}", absent(&missing)), self.describe(), actual()),
         }
     }
 }

@@ -192,20 +192,20 @@ impl FilesClaim {
         }
         let holds = if self.is_either { !there.is_empty() } else { missing.is_empty() };
         if holds {
-            return Ok(Verdict::met(format!("{} was {verb}", format::list(&there))));
+            return Ok(Verdict::met(format!("{} {} {verb}", format::list(&there), was(there.len()))));
         }
         let every: Vec<&str> = changes.iter().map(|file| file.path.as_str()).collect();
         let other = self.names.iter().zip(&found).filter(|(_, found)| found.is_none());
         let other: Vec<String> =
             other.filter_map(|(name, _)| self.find(name, &every)).map(|path| self.other(changes, path)).collect();
         let actual = other.first().cloned().or_else(|| self.old(evidence)).unwrap_or_else(|| "nothing".to_owned());
-        let reason = format!("{} was not {verb}", missing.join(" and "));
+        let reason = format!("{} {} not {verb}", format::list(&missing), was(missing.len()));
         Ok(Verdict::unmet(reason, format!("{} {verb}", self.describe()), actual))
     }
 
     /// Checks that a file that must not change exists at all. If it does not, its name is most likely misspelt.
     fn still_there(&self, evidence: &Evidence) -> Judgement {
-        let reason = format!("{} was not {}", self.describe(), self.verb());
+        let reason = format!("{} {} not {}", self.describe(), was(self.names.len()), self.verb());
         if !matches!(self.what, FileEvent::Modified | FileEvent::Changed) {
             return Ok(Verdict::met(reason));
         }
@@ -246,6 +246,10 @@ impl FilesClaim {
             FileEvent::Deleted => "deleted",
         }
     }
+}
+
+fn was(count: usize) -> &'static str {
+    if count == 1 { "was" } else { "were" }
 }
 
 fn describe_change(path: &str, change: Change) -> String {

@@ -162,9 +162,8 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
     rules.denied = ruled == Ruled::Denied;
     doubt_scores(reading, &rules, scoring);
     let of_answer = if key == "expect" { resolved.get("output") } else { Some(&resolved).filter(|_| key == "output") };
-    if rules.strict == Strict::default() && diff.is_none() && of_answer.is_some_and(is_met_by_every_text) {
-        let problem = node.warning("every string contains the empty string, so every text answer meets this");
-        reading.problems.push(problem.help("to require an empty answer, write `/^$/`"));
+    if let Some(of_answer) = of_answer.filter(|_| rules.strict == Strict::default() && diff.is_none()) {
+        doubt_empty_texts(of_answer, node, reading.problems);
     }
     // If the trial passes by its own score, its parts do not have their own scores.
     let is_scored = rules.scoring && ruled == Ruled::Itself;
@@ -210,6 +209,29 @@ fn is_met_by_every_value(expectation: &Node) -> bool {
         key.value == "$and" && matches!(&value.kind, NodeKind::List(items) if items.iter().all(is_met_by_every_value))
     };
     !entries.is_empty() && entries.iter().all(asks_nothing)
+}
+
+/// Warns of texts that every string contains: the whole answer, and values in it. `node` is where the expectation is.
+fn doubt_empty_texts(expectation: &Node, node: &Node, problems: &mut Problems) {
+    if is_met_by_every_text(expectation) {
+        let problem = node.warning("every string contains the empty string, so every text answer meets this");
+        problems.push(problem.help("an agent that answers with nothing has failed in any case"));
+        return;
+    }
+    let parts: Vec<&Node> = match &expectation.kind {
+        NodeKind::Map(entries) if entries.iter().any(|(key, _)| key.value.starts_with('$')) => return,
+        NodeKind::Map(entries) => entries.iter().map(|(_, value)| value).collect(),
+        NodeKind::List(items) => items.iter().collect(),
+        _ => return,
+    };
+    for part in parts {
+        if is_met_by_every_text(part) {
+            let problem = part.warning("every string contains the empty string, so every string meets this");
+            problems.push(problem.help("to require an empty string, write `/^$/`"));
+        } else {
+            doubt_empty_texts(part, node, problems);
+        }
+    }
 }
 
 /// Returns `true` if an expectation requires only that a value is text.

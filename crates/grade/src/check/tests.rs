@@ -239,6 +239,8 @@ fn an_expectation_that_cannot_fail_asserts_nothing() {
     ] {
         assert_eq!(outcome_of(text.clone()), (Outcome::Passed, 1), "{text}");
     }
+    let within = json!({"output": {"a": ["x", ""], "b": {"$contains": ""}, "c": "y", "d": {"$not": ""}}});
+    assert_eq!(outcome_of(within), (Outcome::Failed, 2));
     for failing in [json!({"output": "", "diff": "chars"}), json!({"output": "/^$/"}), json!({"output": {"$not": ""}})]
     {
         assert_eq!(outcome_of(failing.clone()), (Outcome::Failed, 0), "{failing}");

@@ -118,8 +118,11 @@ impl Rule for Keys {
             Key::Regex { .. } | Key::ResultKey(_) => None,
         }))?;
         if at.run.rules.strict.object {
-            let is_named = |name: &str| self.entries.iter().any(|(key, _)| key.is_path_of(name, whole));
-            score.firm |= entries(whole).iter().any(|(name, _)| !is_named(name));
+            let is_extra = |name: &str| !self.entries.iter().any(|(key, _)| key.is_path_of(name, whole));
+            score.firm |= match whole {
+                Value::Object(map) => map.keys().any(|name| is_extra(name)),
+                _ => entries(whole).iter().any(|(name, _)| is_extra(name)),
+            };
         }
         Some(score)
     }

@@ -147,11 +147,6 @@ pub struct HostPattern {
 }
 
 impl HostPattern {
-    /// Returns the pattern that matches only `destination`.
-    pub fn only(destination: &Destination) -> Self {
-        Self { host: destination.host.clone(), below: false, port: Some(destination.port) }
-    }
-
     /// Parses a pattern in a policy. Each port on the machine's own loopback is allowed separately.
     ///
     /// # Errors

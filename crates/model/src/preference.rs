@@ -20,18 +20,6 @@ pub enum Preference {
     Undecided,
 }
 
-impl Preference {
-    /// Returns the score of the second side: 1 for a win, 0.5 for a tie, 0 for a loss, `None` if undecided.
-    pub fn score(self) -> Option<f64> {
-        match self {
-            Self::After => Some(1.0),
-            Self::Tie | Self::PositionTie => Some(0.5),
-            Self::Before => Some(0.0),
-            Self::Undecided => None,
-        }
-    }
-}
-
 /// Pairwise judgement of two trials, from the answers in both orders.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PairJudgement {

@@ -45,16 +45,6 @@ pub fn no_worse_than(interval: Option<[f64; 2]>, margin: f64) -> WithinMargin {
     }
 }
 
-/// Tests whether a difference is between −margin and margin, which is equivalence: both one-sided tests (Schuirmann
-/// 1987) reject. See [`no_worse_than`].
-pub fn equivalent_within(interval: Option<[f64; 2]>, margin: f64) -> WithinMargin {
-    match interval {
-        Some([low, high]) if low > -margin && high < margin => WithinMargin::Shown,
-        Some([low, high]) if low > margin || high < -margin => WithinMargin::Refuted,
-        _ => WithinMargin::Open,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -80,13 +70,5 @@ mod tests {
         assert_eq!(no_worse_than(Some([-0.4, -0.06]), 0.05), WithinMargin::Refuted);
         assert_eq!(no_worse_than(Some([-0.4, 0.0]), 0.05), WithinMargin::Open);
         assert_eq!(no_worse_than(None, 0.05), WithinMargin::Open);
-    }
-
-    #[test]
-    fn equivalence_needs_both_ends_within_the_margin() {
-        assert_eq!(equivalent_within(Some([-0.04, 0.04]), 0.05), WithinMargin::Shown);
-        assert_eq!(equivalent_within(Some([-0.04, 0.06]), 0.05), WithinMargin::Open);
-        assert_eq!(equivalent_within(Some([0.06, 0.2]), 0.05), WithinMargin::Refuted);
-        assert_eq!(equivalent_within(None, 0.05), WithinMargin::Open);
     }
 }

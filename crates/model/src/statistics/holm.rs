@@ -32,13 +32,8 @@ pub struct DiscreteTest {
 }
 
 impl DiscreteTest {
-    /// Tests the shares of passed trials of two sides with Fisher's exact test; see [`fisher`].
-    pub fn of_passes(passed: [u64; 2], trials: [u64; 2]) -> Self {
-        Self { p_value: fisher(passed, trials), least: least_fisher(passed[0] + passed[1], trials) }
-    }
-
-    /// Like [`DiscreteTest::of_passes`], for trials that could have passed or failed: they count in the way that makes
-    /// the difference smaller. If they decide which side passes more often, the p-value is 1. The smallest p-value is
+    /// Tests the shares of passed trials of two sides with Fisher's exact test; see [`fisher`]. Trials without a known
+    /// result count in the way that makes the difference smaller. If they decide which side passes more often, the p-value is 1. The smallest p-value is
     /// the smallest over their possible results, so that missing results do not make the family of tests smaller.
     pub fn of_counted(sides: [Counted; 2]) -> Self {
         let trials = sides.map(Counted::trials);
@@ -102,7 +97,7 @@ mod tests {
     fn unknown_results_make_no_test_more_significant() {
         let side = |passed, failed, unknown| Counted { passed, failed, unknown };
         let known = DiscreteTest::of_counted([side(8, 0, 0), side(0, 8, 0)]);
-        assert_eq!(known, DiscreteTest::of_passes([8, 0], [8, 8]));
+        assert_eq!(known, DiscreteTest { p_value: fisher([8, 0], [8, 8]), least: least_fisher(8, [8, 8]) });
         let open = DiscreteTest::of_counted([side(8, 0, 0), side(0, 6, 2)]);
         assert_eq!(open, DiscreteTest { p_value: fisher([8, 2], [8, 8]), least: known.least });
         assert_eq!(DiscreteTest::of_counted([side(8, 0, 0), side(0, 0, 8)]).p_value, 1.0);

@@ -13,7 +13,6 @@ mod arm;
 mod binomial;
 mod bounds;
 mod chance;
-mod cluster;
 mod counted;
 mod curve;
 mod delta;
@@ -36,18 +35,17 @@ pub use arm::ArmStatistics;
 pub use binomial::{mcnemar, wilson, wilson_of_share};
 pub use bounds::BoundedEstimate;
 pub use chance::Chance;
-pub use cluster::{clustered_mean, clustered_share};
 pub use counted::Counted;
-pub use curve::{AtK, pass_at_k, pass_hat_k};
+pub use curve::AtK;
 pub use delta::{BoundedDifference, Delta, Difference};
-pub use equivalence::{WithinMargin, equivalent_within, newcombe, no_worse_than};
+pub use equivalence::{WithinMargin, newcombe, no_worse_than};
 pub use fisher::{fisher, fisher_of_tables};
 pub use gain::normalised_gain;
 pub use holm::{DiscreteTest, holm, holm_of_tests};
 pub use limit::SIGNIFICANCE;
 pub use mean::{amount, estimate, rate, share};
 pub use observation::Observation;
-pub use planning::{DetectableRates, detectable_drop, detectable_rates, trials_for_contract, trials_for_precision};
+pub use planning::{detectable_drop, fewest};
 pub use sequential::{
     Comparison, ComparisonDecision, ComparisonForecast, Contract, Decision, Evidence, Forecast, OpenDecision,
     PairBounds, Pairs, confidence_sequence, difference_sequence, e_above, e_below, e_difference_above, e_two_samples,
@@ -62,7 +60,7 @@ const Z: f64 = 1.959_963_984_540_054;
 #[cfg(test)]
 mod tests {
     mod agreement;
-    mod clusters;
+    mod margins;
     mod peeking;
     mod simulation;
 }

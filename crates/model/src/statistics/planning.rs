@@ -1,20 +1,15 @@
 //! Figures for planning a run: what a number of trials can show, and how many trials a question needs.
-//!
-//! All figures are for tests after a fixed number of trials. Sequential tests need fewer trials on average; see
-//! [`Contract::forecast`](super::Contract::forecast).
 
-use super::{fisher, wilson_of_share};
+use super::fisher;
 
 /// Largest number of trials for which figures are computed exactly.
 const MOST_EXACT: u64 = 1_000;
-/// Largest number of trials that a plan proposes.
-const MOST_TRIALS: u64 = 100_000;
 /// Number of halvings that locate a rate to nine digits.
 const HALVINGS: u32 = 30;
 
 /// Returns the smallest number of trials for which a condition holds, if it holds for all larger numbers too; `None`
 /// above `most`.
-pub(super) fn fewest(most: u64, holds: impl Fn(u64) -> bool) -> Option<u64> {
+pub fn fewest(most: u64, holds: impl Fn(u64) -> bool) -> Option<u64> {
     let (mut low, mut high) = (0, 1);
     while !holds(high) {
         if high >= most {
@@ -27,47 +22,6 @@ pub(super) fn fewest(most: u64, holds: impl Fn(u64) -> bool) -> Option<u64> {
         if holds(middle) { high = middle } else { low = middle }
     }
     Some(high)
-}
-
-/// Returns the number of trials after which Wilson's 95 % interval (1927) of a pass rate is at most `half_width` wide on
-/// each side of its centre, if a share `rate` of the trials pass; 0.5 needs the most. `None` above 100,000 trials.
-pub fn trials_for_precision(half_width: f64, rate: f64) -> Option<u64> {
-    fewest(MOST_TRIALS, |trials| {
-        let [low, high] = wilson_of_share(rate, trials);
-        high - low <= 2.0 * half_width
-    })
-}
-
-/// Returns the number of trials of the exact binomial test of `p <= at_least - indifference` (Clopper and Pearson
-/// 1934): the smallest number for which an agent that passes at the rate `at_least` succeeds with a probability of at
-/// least `power`, and one at the lower rate with at most `alpha`. `None` above 1,000 trials.
-pub fn trials_for_contract(at_least: f64, indifference: f64, alpha: f64, power: f64) -> Option<u64> {
-    let lowest = at_least - indifference;
-    (1..=MOST_EXACT).find(|trials| {
-        let needed = critical_passes(*trials, lowest, alpha);
-        tail(&binomial(*trials, at_least), needed) >= power
-    })
-}
-
-/// Pass rates that a number of trials can distinguish from a required rate.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct DetectableRates {
-    /// Largest true rate that is shown to be too low with the given power; `None` if not even 0 is.
-    pub too_low: Option<f64>,
-    /// Smallest true rate that is shown to be above the required one with the given power; `None` if not even 1 is.
-    pub high_enough: Option<f64>,
-}
-
-/// Returns the true pass rates that `trials` trials distinguish from `at_least` with the given power, in the exact
-/// one-sided binomial tests at `alpha` (Clopper and Pearson 1934). More than 1,000 trials count as 1,000.
-pub fn detectable_rates(trials: u64, at_least: f64, alpha: f64, power: f64) -> DetectableRates {
-    let trials = trials.min(MOST_EXACT);
-    let above = |limit: f64| {
-        let needed = critical_passes(trials, limit, alpha);
-        let is_shown = |rate: f64| tail(&binomial(trials, rate), needed) >= power;
-        is_shown(1.0).then(|| last([1.0, limit], is_shown))
-    };
-    DetectableRates { too_low: above(1.0 - at_least).map(|rate| 1.0 - rate), high_enough: above(at_least) }
 }
 
 /// Returns the smallest drop from the pass rate `rate` that a comparison of two arms with `trials` trials each shows with
@@ -100,16 +54,6 @@ fn last([mut shown, mut hidden]: [f64; 2], is_shown: impl Fn(f64) -> bool) -> f6
         if is_shown(middle) { shown = middle } else { hidden = middle }
     }
     shown
-}
-
-/// Returns the smallest number of passes that shows a rate above `limit`; more than `trials` if none does.
-fn critical_passes(trials: u64, limit: f64, alpha: f64) -> u64 {
-    let mut chance = 0.0;
-    let beyond = |weight: &&f64| {
-        chance += **weight;
-        chance <= alpha
-    };
-    trials + 1 - binomial(trials, limit).iter().rev().take_while(beyond).count() as u64
 }
 
 /// Returns, for each number of passes of the first arm, the largest number of passes of the second arm that is shown to
@@ -152,10 +96,6 @@ fn binomial(trials: u64, rate: f64) -> Vec<f64> {
     weights.iter().map(|weight| weight / all).collect()
 }
 
-fn tail(weights: &[f64], from: u64) -> f64 {
-    weights.iter().skip(from as usize).sum()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -168,36 +108,6 @@ mod tests {
         }
         assert!((binomial(1_000, 0.9).iter().sum::<f64>() - 1.0).abs() < 1e-12);
         assert_eq!((binomial(2, 0.0), binomial(2, 1.0)), (vec![1.0, 0.0, 0.0], vec![0.0, 0.0, 1.0]));
-    }
-
-    #[test]
-    fn a_precision_of_5_points_needs_about_400_trials() {
-        // (1.96 / 0.1)² = 384, less z² for Wilson's interval.
-        assert_eq!(trials_for_precision(0.05, 0.5), Some(381));
-        assert!(trials_for_precision(0.05, 0.95).unwrap() < 120);
-        assert_eq!((trials_for_precision(0.0, 0.5), trials_for_precision(0.5, 0.5)), (None, Some(1)));
-    }
-
-    #[test]
-    fn a_fixed_test_of_a_contract_has_its_power() {
-        let trials = trials_for_contract(0.9, 0.1, 0.05, 0.8).unwrap();
-        assert!((75..=95).contains(&trials), "{trials}: normal approximation gives 83");
-        assert!(trials_for_contract(0.9, 0.1, 0.05, 0.9).unwrap() > trials);
-        assert_eq!(trials_for_contract(0.9, 0.0, 0.05, 0.8), None);
-        // 59 passes of 59 are the fewest that show more than 95 %.
-        assert_eq!(critical_passes(58, 0.95, 0.05), 59, "58 are too few");
-        assert_eq!(critical_passes(59, 0.95, 0.05), 59);
-    }
-
-    #[test]
-    fn the_detectable_rates_move_towards_the_contract_with_more_trials() {
-        let few = detectable_rates(5, 0.9, 0.05, 0.8);
-        assert_eq!(few.high_enough, None, "five passes do not show 90 %");
-        assert!(few.too_low.unwrap() < 0.5);
-        let many = detectable_rates(200, 0.9, 0.05, 0.8);
-        assert!(many.too_low.unwrap() > 0.8 && many.high_enough.unwrap() < 0.97, "{many:?}");
-        let none = detectable_rates(0, 0.9, 0.05, 0.8);
-        assert_eq!((none.too_low, none.high_enough), (None, None));
     }
 
     #[test]

@@ -64,11 +64,6 @@ impl Triggering {
         self.hits + self.false_alarms
     }
 
-    /// Returns the number of trials for which it is known whether it triggered.
-    pub fn known(&self) -> u64 {
-        self.triggered() + self.misses + self.rejections
-    }
-
     /// Returns `true` if it was expected to trigger and never did. In that case, results with the skill say nothing
     /// about it.
     pub fn never_happened(&self) -> bool {

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use model::statistics::{Contract, SIGNIFICANCE, sequential_trials_for_precision};
-use model::{AutoTrials, DecisionQuestion, Diagnostic, PassRate};
+use model::statistics::{Contract, SIGNIFICANCE, fewest, sequential_trials_for_precision};
+use model::{AutoTrials, DecisionQuestion, Diagnostic, MOST_TRIALS, PassRate};
 
 use super::request::PlanRequest;
 use super::trial::{PlannedCase, PlannedTrial};
@@ -211,7 +211,7 @@ fn needed(decision: &PlannedDecision) -> Option<(String, Option<u64>)> {
             let is_enough = |trials: u64| contract.evidence(trials, 0).success >= contract.enough();
             let what =
                 format!("a pass rate of {} with a tolerance of {}", percent(rate.at_least), percent(rate.tolerance));
-            Some((what, fewest(is_enough)))
+            Some((what, fewest(MOST_TRIALS, is_enough)))
         }
         DecisionQuestion::Precision { half_width } => {
             let what = format!("a pass rate to within {}", percent(half_width));
@@ -219,24 +219,6 @@ fn needed(decision: &PlannedDecision) -> Option<(String, Option<u64>)> {
         }
         DecisionQuestion::Difference { .. } => None,
     }
-}
-
-/// Returns the smallest number of trials that is enough, if any larger number is enough too. `None` for more than
-/// 100,000 trials.
-fn fewest(is_enough: impl Fn(u64) -> bool) -> Option<u64> {
-    let mut high = 1;
-    while !is_enough(high) {
-        if high == model::MOST_TRIALS {
-            return None;
-        }
-        high = (high * 2).min(model::MOST_TRIALS);
-    }
-    let mut low = high / 2;
-    while high - low > 1 {
-        let middle = u64::midpoint(low, high);
-        if is_enough(middle) { high = middle } else { low = middle }
-    }
-    Some(high)
 }
 
 fn percent(share: f64) -> String {

@@ -109,14 +109,12 @@ impl Question {
         let lost = self.cases.iter().map(|case| lost_pairs(case, groups)).max().unwrap_or(0);
         let most = self.planned.most - lost.min(self.planned.most);
         let comparison = Comparison { alpha, margin, max_pairs: most };
-        let decision = comparison.decide_bounds(&pairs);
+        let decision = comparison.decide(&pairs);
         let answer = match decision {
             ComparisonDecision::Better => Answer::Better,
             ComparisonDecision::Worse => Answer::Worse,
             ComparisonDecision::Equivalent => Answer::Equivalent,
-            ComparisonDecision::NoWorse | ComparisonDecision::Futility | ComparisonDecision::Continue => {
-                Answer::Undecided
-            }
+            ComparisonDecision::Futility | ComparisonDecision::Continue => Answer::Undecided,
         };
         let is_over = rounds >= most;
         if let Some(half_width) = half_width {

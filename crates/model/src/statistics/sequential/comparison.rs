@@ -113,7 +113,6 @@ pub(super) struct Statements {
     enough: f64,
     above_zero: Bets,
     above_minus_margin: Bets,
-    above_margin: Bets,
 }
 
 impl Statements {
@@ -129,16 +128,6 @@ impl Statements {
             let is_equivalent =
                 is_shown(&self.above_minus_margin, worst) && is_shown(&self.above_minus_margin, best.swapped());
             is_equivalent.then_some(ComparisonDecision::Equivalent)
-        }
-    }
-
-    /// Returns what is shown about whether the first arm is worse by more than the margin.
-    fn no_worse(&self, PairBounds { worst, best }: PairBounds) -> Option<ComparisonDecision> {
-        if self.above_minus_margin.e_value(worst) >= self.enough {
-            Some(ComparisonDecision::NoWorse)
-        } else {
-            let is_worse = self.above_margin.e_value(best.swapped()) >= self.enough;
-            is_worse.then_some(ComparisonDecision::Worse)
         }
     }
 }
@@ -215,12 +204,10 @@ pub struct Comparison {
 pub enum ComparisonDecision {
     /// The first arm is shown to pass more often.
     Better,
-    /// The first arm is shown to pass less often; for the question "no worse than", by more than the margin.
+    /// The first arm is shown to pass less often.
     Worse,
     /// The arms are shown to differ by less than the margin.
     Equivalent,
-    /// The first arm is shown not to be worse than the second by more than the margin.
-    NoWorse,
     /// Nothing is shown, and the remaining pairs cannot change that, or none remain.
     Futility,
     /// Undecided: run another round.
@@ -234,57 +221,36 @@ impl Comparison {
     /// differing pair.
     ///
     /// All statements are read off one confidence sequence, so the probability that any of them is ever wrong is at
-    /// most `alpha`. Between complete rounds, when cases differ in their number of pairs, the result is `Continue`.
-    pub fn decide(&self, cases: &[Pairs]) -> ComparisonDecision {
-        let statements = self.statements();
-        self.read([cases, cases], |bounds| statements.difference(bounds))
-    }
-
-    /// Decides whether the first arm is no worse than the second by more than the margin, like [`Comparison::decide`].
-    pub fn decide_no_worse(&self, cases: &[Pairs]) -> ComparisonDecision {
-        let statements = self.statements();
-        self.read([cases, cases], |bounds| statements.no_worse(bounds))
-    }
-
-    /// Decides like [`Comparison::decide`], but some trials may be undecided. For each possible answer, they count as
-    /// the results that are worst for it.
-    pub fn decide_bounds(&self, cases: &[PairBounds]) -> ComparisonDecision {
-        let side = |of: fn(&PairBounds) -> Pairs| cases.iter().map(of).collect::<Vec<Pairs>>();
-        let statements = self.statements();
-        self.read([&side(|case| case.worst), &side(|case| case.best)], |bounds| statements.difference(bounds))
+    /// most `alpha`. Undecided trials count, for each possible answer, as the results that are worst for it. Between
+    /// complete rounds, when cases differ in their number of pairs, the result is `Continue`.
+    pub fn decide(&self, cases: &[PairBounds]) -> ComparisonDecision {
+        let Some(rounds) = cases.iter().map(|case| case.worst.count()).max() else {
+            return ComparisonDecision::Futility;
+        };
+        if cases.iter().any(|case| case.worst.count() != rounds) {
+            return ComparisonDecision::Continue;
+        }
+        self.decide_pooled(&self.statements(), cases.iter().copied().sum(), rounds, cases.len() as u64)
     }
 
     /// Returns the statements that a comparison can make.
     pub(super) fn statements(&self) -> Statements {
-        let [above_zero, above_minus_margin, above_margin] = [0.0, -self.margin, self.margin].map(Bets::against);
-        Statements { enough: 2.0 / self.alpha.clamp(0.0, 1.0), above_zero, above_minus_margin, above_margin }
-    }
-
-    fn read(
-        &self,
-        cases: [&[Pairs]; 2],
-        statement: impl Fn(PairBounds) -> Option<ComparisonDecision>,
-    ) -> ComparisonDecision {
-        let Some(rounds) = cases[0].iter().map(|case| case.count()).max() else { return ComparisonDecision::Futility };
-        if cases.iter().any(|cases| cases.iter().any(|case| case.count() != rounds)) {
-            return ComparisonDecision::Continue;
-        }
-        let [worst, best] = cases.map(|cases| cases.iter().copied().sum::<Pairs>());
-        self.read_pooled(PairBounds { worst, best }, rounds, cases[0].len() as u64, statement)
+        let [above_zero, above_minus_margin] = [0.0, -self.margin].map(Bets::against);
+        Statements { enough: 2.0 / self.alpha.clamp(0.0, 1.0), above_zero, above_minus_margin }
     }
 
     /// Decides after complete rounds, by the pairs of all cases.
-    pub(super) fn read_pooled(
+    pub(super) fn decide_pooled(
         &self,
+        statements: &Statements,
         all: PairBounds,
         rounds: u64,
         cases: u64,
-        statement: impl Fn(PairBounds) -> Option<ComparisonDecision>,
     ) -> ComparisonDecision {
-        if let Some(decision) = statement(all) {
+        if let Some(decision) = statements.difference(all) {
             return decision;
         }
-        let decision = |more: Pairs| statement(all + PairBounds { worst: more, best: more });
+        let decision = |more: Pairs| statements.difference(all + PairBounds { worst: more, best: more });
         let remaining = self.max_pairs.saturating_sub(rounds) * cases;
         // The most extreme results that remain possible, and the narrowest interval.
         let further = [
@@ -304,6 +270,10 @@ mod tests {
 
     fn pairs(better: u64, worse: u64, same: u64) -> Pairs {
         Pairs { better, worse, same }
+    }
+
+    fn decided(comparison: Comparison, cases: &[Pairs]) -> ComparisonDecision {
+        comparison.decide(&cases.iter().map(|pairs| PairBounds { worst: *pairs, best: *pairs }).collect::<Vec<_>>())
     }
 
     #[test]
@@ -346,16 +316,16 @@ mod tests {
     #[test]
     fn comparisons_are_decided_in_complete_rounds() {
         let comparison = Comparison { alpha: 0.05, margin: 0.1, max_pairs: 60 };
-        assert_eq!(comparison.decide(&[pairs(9, 0, 0), pairs(0, 0, 9)]), ComparisonDecision::Better);
-        assert_eq!(comparison.decide(&[pairs(0, 9, 0), pairs(0, 0, 9)]), ComparisonDecision::Worse);
-        assert_eq!(comparison.decide(&[pairs(9, 0, 0), pairs(0, 0, 8)]), ComparisonDecision::Continue);
-        assert_eq!(comparison.decide(&[pairs(0, 0, 45), pairs(0, 0, 45)]), ComparisonDecision::Equivalent);
-        assert_eq!(comparison.decide(&[pairs(30, 30, 0)]), ComparisonDecision::Futility);
-        assert_eq!(comparison.decide(&[pairs(20, 20, 18)]), ComparisonDecision::Futility, "two more cannot decide");
-        assert_eq!(comparison.decide(&[]), ComparisonDecision::Futility);
+        assert_eq!(decided(comparison, &[pairs(9, 0, 0), pairs(0, 0, 9)]), ComparisonDecision::Better);
+        assert_eq!(decided(comparison, &[pairs(0, 9, 0), pairs(0, 0, 9)]), ComparisonDecision::Worse);
+        assert_eq!(decided(comparison, &[pairs(9, 0, 0), pairs(0, 0, 8)]), ComparisonDecision::Continue);
+        assert_eq!(decided(comparison, &[pairs(0, 0, 45), pairs(0, 0, 45)]), ComparisonDecision::Equivalent);
+        assert_eq!(decided(comparison, &[pairs(30, 30, 0)]), ComparisonDecision::Futility);
+        assert_eq!(decided(comparison, &[pairs(20, 20, 18)]), ComparisonDecision::Futility, "two more cannot decide");
+        assert_eq!(decided(comparison, &[]), ComparisonDecision::Futility);
         // One case gets better and six get worse.
         let mixed = [[pairs(9, 0, 0); 1].as_slice(), &[pairs(0, 9, 0); 6]].concat();
-        assert_eq!(comparison.decide(&mixed), ComparisonDecision::Worse);
+        assert_eq!(decided(comparison, &mixed), ComparisonDecision::Worse);
     }
 
     #[test]
@@ -367,20 +337,11 @@ mod tests {
             bounds
         };
         let better = [(Some(true), Some(false)); 9];
-        assert_eq!(comparison.decide_bounds(&[of(&better)]), ComparisonDecision::Better);
+        assert_eq!(comparison.decide(&[of(&better)]), ComparisonDecision::Better);
         let open = [better.as_slice(), &[(None, Some(false)); 4], &[(None, None); 3]].concat();
         let [low, high] = of(&open).interval(0.05);
         assert!(low < 0.0 && high > 0.5, "{low} {high}");
-        assert_eq!(comparison.decide_bounds(&[of(&open)]), ComparisonDecision::Continue);
+        assert_eq!(comparison.decide(&[of(&open)]), ComparisonDecision::Continue);
         assert_eq!(of(&[(None, Some(true))]).best, Pairs { same: 1, ..Pairs::default() });
-    }
-
-    #[test]
-    fn no_worse_is_a_question_of_its_own() {
-        let comparison = Comparison { alpha: 0.05, margin: 0.1, max_pairs: 100 };
-        assert_eq!(comparison.decide_no_worse(&[pairs(0, 0, 55)]), ComparisonDecision::NoWorse);
-        assert_eq!(comparison.decide_no_worse(&[pairs(8, 0, 0)]), ComparisonDecision::NoWorse);
-        assert_eq!(comparison.decide_no_worse(&[pairs(0, 9, 0)]), ComparisonDecision::Worse);
-        assert_eq!(comparison.decide_no_worse(&[pairs(0, 0, 5)]), ComparisonDecision::Continue);
     }
 }

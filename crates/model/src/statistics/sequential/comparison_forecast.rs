@@ -61,7 +61,7 @@ impl Comparison {
     ) -> (u64, ComparisonDecision) {
         let mut pairs = PairBounds::default();
         for rounds in 0..=self.max_pairs {
-            let decision = self.read_pooled(pairs, rounds, cases, |bounds| statements.difference(bounds));
+            let decision = self.decide_pooled(statements, pairs, rounds, cases);
             // A run without a pair is futile only if the maximum is too small. Its trials run anyway.
             let is_over = rounds >= self.max_pairs || rounds > 0 && decision != ComparisonDecision::Continue;
             if is_over {

@@ -37,13 +37,6 @@ pub enum Decision {
     Continue,
 }
 
-impl Decision {
-    /// True if the contract does not need more trials.
-    pub fn is_final(self) -> bool {
-        self != Self::Continue
-    }
-}
-
 /// Evidence for each decision about a contract, as e-values: 1 is none, and 1/α is enough.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Evidence {
@@ -251,7 +244,6 @@ mod tests {
         assert_eq!(CONTRACT.decide(39, 7), Decision::Futility, "four more cannot decide");
         let short = Contract { max_trials: 1, ..CONTRACT };
         assert_eq!(short.decide(0, 0), Decision::Futility, "one trial can never decide");
-        assert!(Decision::Futility.is_final() && !Decision::Continue.is_final());
     }
 
     #[test]

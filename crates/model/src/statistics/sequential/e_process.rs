@@ -1,5 +1,8 @@
 //! Evidence about a pass rate that stays valid under peeking.
 
+use super::super::fewest;
+use crate::MOST_TRIALS;
+
 /// Largest e-value: evidence that no double can express is reported as this instead of infinity.
 pub(super) const MOST: f64 = f64::MAX;
 /// Number of halvings that locate a bound to the last digits of a double.
@@ -81,9 +84,6 @@ pub(super) fn last_rejected([mut low, mut high]: [f64; 2], is_rejected: impl Fn(
     low
 }
 
-/// Largest number of trials that [`sequential_trials_for_precision`] considers.
-const MOST_TRIALS: u64 = 100_000;
-
 /// Returns the number of trials after which the confidence sequence of a pass rate is at most `half_width` wide on each
 /// side of its centre, if about a share `rate` of the trials pass. `None` for more than 100,000 trials.
 ///
@@ -96,7 +96,7 @@ pub fn sequential_trials_for_precision(half_width: f64, rate: f64, alpha: f64) -
         let [low, high] = confidence_sequence(passed, trials - passed, alpha);
         high - low <= 2.0 * half_width
     };
-    super::super::planning::fewest(MOST_TRIALS, is_precise)
+    fewest(MOST_TRIALS, is_precise)
 }
 
 #[cfg(test)]

@@ -4,8 +4,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 
 use crate::statistics::{
-    Chance, Contract, Decision, Pairs, confidence_sequence, e_above, e_below, e_difference_above, e_two_samples,
-    trials_for_contract, wilson,
+    Chance, Contract, Decision, Pairs, confidence_sequence, e_above, e_below, e_difference_above, e_two_samples, wilson,
 };
 
 /// Number of simulated runs.
@@ -105,9 +104,9 @@ fn decided(seed: u64, contract: &Contract, rate: f64) -> (f64, f64, u64) {
 
 #[test]
 fn a_contract_of_90_percent_saves_half_of_the_trials_where_the_answer_is_clear() {
-    for (indifference, seed) in [(0.1, 40), (0.05, 41)] {
-        // The number of trials that the test with a fixed number needs for the same question.
-        let max_trials = trials_for_contract(0.9, indifference, 0.05, 0.9).unwrap();
+    // The numbers of trials that the exact binomial test with a fixed number needs for the same question, with a power of
+    // 90 %.
+    for (indifference, max_trials, seed) in [(0.1, 112, 40), (0.05, 379, 41)] {
         let contract = Contract { at_least: 0.9, indifference, alpha: 0.05, max_trials };
         for rate in [0.5, 0.99, 0.9, 0.9 - indifference] {
             let (success, failure, median) = decided(seed, &contract, rate);

@@ -5,8 +5,8 @@ use model::{Lease, Owner};
 use tokio_postgres::Row;
 
 use super::pool::{PostgresError, Session};
-use super::time;
 use crate::StoreError;
+use crate::columns::time;
 
 /// Reads the lease in a row of the `runs` table.
 pub(super) fn read(row: &Row) -> Result<Option<Lease>, tokio_postgres::Error> {

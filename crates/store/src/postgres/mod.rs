@@ -285,10 +285,6 @@ impl Store for PostgresStore {
     }
 }
 
-fn time(microseconds: i64) -> Timestamp {
-    Timestamp::from_microsecond(microseconds).unwrap_or(Timestamp::UNIX_EPOCH)
-}
-
 /// Returns the number of the run with that id.
 async fn run_number(session: &mut Session, id: &str) -> Result<i64, PostgresError> {
     let row = session.first("SELECT no FROM runs WHERE id = $1", &[&id]).await?;

@@ -1,14 +1,13 @@
 //! Queries for lists, which use only columns, and for single records.
 
 use jiff::Timestamp;
-use model::statistics::Bounds;
-use model::{Event, Outcome, RunInfo, RunRow, Summary, Tokens, TrialRecord, TrialRow};
-use serde::de::DeserializeOwned;
+use model::{Event, RunInfo, RunRow, Summary, TrialRecord, TrialRow};
 use tokio_postgres::Row;
-use tokio_postgres::types::FromSql;
+use tokio_postgres::types::Type;
 
+use super::lease;
 use super::pool::{Parameter, PostgresError, Session};
-use super::{lease, time};
+use crate::columns::{Column, LISTED, time, trial_row};
 use crate::pack::{damaged, event, unpack};
 use crate::packs::{PackRange, Packs};
 use crate::{RunFilter, StoreError, TrialFilter};
@@ -113,7 +112,7 @@ impl Trials {
         };
         let last = texts.len() + 1;
         let select = format!(
-            "SELECT {COLUMNS} FROM runs JOIN trials ON runs.no = trials.run{conditions}
+            "SELECT {LISTED} FROM runs JOIN trials ON runs.no = trials.run{conditions}
              ORDER BY runs.started_us DESC, runs.no DESC, trials.finished_us DESC, trials.no DESC LIMIT ${last}"
         );
         Self { select, texts, last: limit(filter.last).unwrap_or(i64::MAX) }
@@ -126,7 +125,7 @@ impl Trials {
     /// Returns all of them at once.
     pub(super) async fn read(&self, session: &mut Session) -> Result<Vec<TrialRow>, PostgresError> {
         let rows = session.query(&self.select, &self.values()).await?;
-        Ok(rows.iter().map(trial_row).collect::<Result<_, _>>()?)
+        rows.iter().map(listed).collect()
     }
 
     /// Lets the server prepare them, to be read with [`fetch`].
@@ -139,88 +138,22 @@ impl Trials {
 /// Returns the next trials of those that the server has prepared.
 pub(super) async fn fetch(session: &mut Session, many: usize) -> Result<Vec<TrialRow>, PostgresError> {
     let rows = session.query(&format!("FETCH {many} FROM found"), &[]).await?;
-    Ok(rows.iter().map(trial_row).collect::<Result<_, _>>()?)
+    rows.iter().map(listed).collect()
 }
 
-/// Columns in the order in which [`trial_row`] reads them.
-const COLUMNS: &str = "runs.id, runs.label, trials.id, suite, case_id, arm, agent, model, variant, repetition, outcome,
-    flaky, quarantined, fault, because, score, max_score, least_score, most_score, trials.started_us,
-    trials.duration_ms, agent_ms, turns, tool_calls, input, cache_read, cache_write, output, reasoning, cost_usd,
-    token_budget, attempts, errors, skill_version, skill_hash";
+fn listed(row: &Row) -> Result<TrialRow, PostgresError> {
+    let mut columns = 0..;
+    trial_row(|| column(row, columns.next().unwrap_or_default()))
+}
 
-fn trial_row(row: &Row) -> Result<TrialRow, tokio_postgres::Error> {
-    let mut columns = Columns { row, next: 0 };
-    Ok(TrialRow {
-        run: columns.read()?,
-        label: columns.read()?,
-        id: columns.read()?,
-        suite: columns.read()?,
-        case: columns.read()?,
-        arm: columns.read()?,
-        agent: columns.read()?,
-        model: columns.read()?,
-        variant: columns.read()?,
-        repetition: columns.unsigned()?,
-        // An outcome that this version does not know says nothing about the agent.
-        outcome: word(columns.read()?).unwrap_or(Outcome::Undecided),
-        flaky: columns.unsigned()? != 0,
-        quarantined: columns.unsigned()? != 0,
-        fault: columns.read::<Option<String>>()?.and_then(word),
-        reason: columns.read()?,
-        score: columns.read()?,
-        max_score: columns.read()?,
-        score_bounds: columns.bounds()?,
-        started_at: time(columns.read()?),
-        duration_ms: columns.unsigned()?,
-        agent_ms: columns.known()?,
-        turns: columns.count()?,
-        tool_calls: columns.count()?,
-        tokens: columns.tokens()?,
-        cost_usd: columns.read()?,
-        token_budget: columns.read()?,
-        attempts: columns.count()?,
-        errors: columns.count()?,
-        skill_version: columns.read()?,
-        skill_hash: columns.read()?,
+/// Reads a column of any of the types that are used.
+pub(super) fn column(row: &Row, at: usize) -> Result<Column<'static>, PostgresError> {
+    let kind = row.columns().get(at).map(tokio_postgres::Column::type_);
+    Ok(match kind {
+        Some(&Type::INT8) => row.try_get::<_, Option<i64>>(at)?.into(),
+        Some(&Type::FLOAT8) => row.try_get::<_, Option<f64>>(at)?.into(),
+        _ => row.try_get::<_, Option<String>>(at)?.into(),
     })
-}
-
-/// Reads the columns of a row one after another.
-struct Columns<'a> {
-    row: &'a Row,
-    next: usize,
-}
-
-impl<'a> Columns<'a> {
-    fn read<T: FromSql<'a>>(&mut self) -> Result<T, tokio_postgres::Error> {
-        self.next += 1;
-        self.row.try_get(self.next - 1)
-    }
-
-    fn unsigned(&mut self) -> Result<u64, tokio_postgres::Error> {
-        Ok(self.read::<i64>()?.unsigned_abs())
-    }
-
-    fn known(&mut self) -> Result<Option<u64>, tokio_postgres::Error> {
-        Ok(self.read::<Option<i64>>()?.map(i64::unsigned_abs))
-    }
-
-    fn bounds(&mut self) -> Result<Option<Bounds>, tokio_postgres::Error> {
-        let (min, max): (Option<f64>, Option<f64>) = (self.read()?, self.read()?);
-        Ok(min.zip(max).map(|(min, max)| Bounds { min, max }))
-    }
-
-    fn count(&mut self) -> Result<usize, tokio_postgres::Error> {
-        Ok(usize::try_from(self.read::<i64>()?).unwrap_or(0))
-    }
-
-    fn tokens(&mut self) -> Result<Option<Tokens>, tokio_postgres::Error> {
-        let input = self.known()?;
-        let [cache_read, cache_write, output] =
-            [self.known()?, self.known()?, self.known()?].map(Option::unwrap_or_default);
-        let reasoning = self.known()?;
-        Ok(input.map(|input| Tokens { input, cache_read, cache_write, output, reasoning }))
-    }
 }
 
 pub(super) async fn info(session: &mut Session, run: &str) -> Result<RunInfo, PostgresError> {
@@ -272,11 +205,6 @@ pub(super) async fn records(
 pub(super) async fn read_pack(session: &mut Session, pack: i64) -> Result<Option<Vec<u8>>, PostgresError> {
     let row = session.first("SELECT events FROM packs WHERE no = $1", &[&pack]).await?;
     Ok(row.map(|row| row.try_get(0)).transpose()?)
-}
-
-/// Parses a fieldless enum value from its serialised name.
-fn word<T: DeserializeOwned>(name: String) -> Option<T> {
-    serde_json::from_value(name.into()).ok()
 }
 
 pub(super) fn count(row: &Row, name: &str) -> Result<usize, tokio_postgres::Error> {

@@ -4,10 +4,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use tokio_postgres::Row;
-use tokio_postgres::types::Type;
 
 use super::pool::{PostgresError, Session, wait};
-use super::query::read_pack;
+use super::query::{column, read_pack};
 use super::results;
 use crate::chain::Hash;
 use crate::columns::{COLUMNS, Column};
@@ -114,14 +113,4 @@ async fn trials(session: &mut Session, run: i64) -> Result<HashMap<String, Store
 async fn run_events(session: &mut Session, run: i64) -> Result<BTreeMap<u64, String>, PostgresError> {
     let rows = session.query("SELECT seq, event FROM journal WHERE run = $1 AND trial = ''", &[&run]).await?;
     rows.iter().map(|row| Ok((row.try_get::<_, i64>(0)?.unsigned_abs(), row.try_get(1)?))).collect()
-}
-
-/// Reads a column of any of the types that are used.
-fn column(row: &Row, at: usize) -> Result<Column<'static>, PostgresError> {
-    let kind = row.columns().get(at).map(tokio_postgres::Column::type_);
-    Ok(match kind {
-        Some(&Type::INT8) => row.try_get::<_, Option<i64>>(at)?.into(),
-        Some(&Type::FLOAT8) => row.try_get::<_, Option<f64>>(at)?.into(),
-        _ => row.try_get::<_, Option<String>>(at)?.into(),
-    })
 }

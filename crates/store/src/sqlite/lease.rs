@@ -4,8 +4,9 @@ use jiff::Timestamp;
 use model::{Lease, Owner};
 use rusqlite::{Connection, Row, params};
 
-use super::{SqliteError, run_number, time};
+use super::{SqliteError, run_number};
 use crate::StoreError;
+use crate::columns::time;
 
 /// Reads the lease in a row of the `runs` table.
 pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<Option<Lease>> {

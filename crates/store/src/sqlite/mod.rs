@@ -40,10 +40,6 @@ enum SqliteError {
     Library(#[from] rusqlite::Error),
 }
 
-fn time(microseconds: i64) -> Timestamp {
-    Timestamp::from_microsecond(microseconds).unwrap_or(Timestamp::UNIX_EPOCH)
-}
-
 impl From<SqliteError> for StoreError {
     fn from(error: SqliteError) -> Self {
         match error {

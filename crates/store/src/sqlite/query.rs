@@ -1,15 +1,14 @@
 //! Queries for lists, which use only columns, and for single records.
 
 use jiff::Timestamp;
-use model::statistics::Bounds;
 use model::{Event, Outcome, RunInfo, RunRow, Summary, Tokens, TrialRecord, TrialRow, WITHOUT_SKILL};
-use rusqlite::types::{FromSql, Value};
+use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter};
-use serde::de::DeserializeOwned;
 
 use super::finish::read_pack;
 use super::verify::place;
-use super::{SqliteError, lease, time};
+use super::{SqliteError, lease};
+use crate::columns::{LISTED, time, trial_row, value};
 use crate::pack::{damaged, event, unpack};
 use crate::packs::Packs;
 use crate::{RunFilter, StoreError, TrialFilter};
@@ -91,7 +90,7 @@ pub(super) fn summary(connection: &Connection, run: i64) -> Result<Summary, Sqli
             summary.baseline += trials;
             continue;
         }
-        let outcome = word(row.get("outcome")?).unwrap_or(Outcome::Undecided);
+        let outcome = value(row.get("outcome")?).unwrap_or(Outcome::Undecided);
         if row.get("quarantined")? && outcome != Outcome::Cancelled {
             *summary.quarantined.entry(outcome).or_default() += trials;
             continue;
@@ -148,98 +147,18 @@ pub(super) fn each_trial(
     let tables = if is_indexed { "runs JOIN trials" } else { "runs CROSS JOIN trials" };
     values.push(limit(filter.last).into());
     let mut statement = connection.prepare_cached(&format!(
-        "SELECT {COLUMNS} FROM {tables} ON runs.no = trials.run{conditions}
+        "SELECT {LISTED} FROM {tables} ON runs.no = trials.run{conditions}
          ORDER BY runs.started_us DESC, runs.no DESC, trials.finished_us DESC, trials.no DESC LIMIT ?"
     ))?;
-    let rows = statement.query_map(params_from_iter(values), trial_row)?;
-    for row in rows {
-        if !take(row?) {
+    let mut rows = statement.query(params_from_iter(values))?;
+    while let Some(row) = rows.next()? {
+        let mut columns = 0_usize..;
+        let next = || Ok::<_, SqliteError>(row.get(columns.next().unwrap_or_default())?);
+        if !take(trial_row(next)?) {
             break;
         }
     }
     Ok(())
-}
-
-/// Columns in the order in which [`trial_row`] reads them. It reads them by position, because looking up the names for
-/// each row would take longer than everything else.
-const COLUMNS: &str = "runs.id, runs.label, trials.id, suite, case_id, arm, agent, model, variant, repetition, outcome,
-    flaky, quarantined, fault, because, score, max_score, least_score, most_score, trials.started_us,
-    trials.duration_ms, agent_ms, turns, tool_calls, input, cache_read, cache_write, output, reasoning, cost_usd, token_budget, attempts, errors,
-    skill_version, skill_hash";
-
-fn trial_row(row: &Row<'_>) -> rusqlite::Result<TrialRow> {
-    let mut columns = Columns { row, next: 0 };
-    Ok(TrialRow {
-        run: columns.read()?,
-        label: columns.read()?,
-        id: columns.read()?,
-        suite: columns.read()?,
-        case: columns.read()?,
-        arm: columns.read()?,
-        agent: columns.read()?,
-        model: columns.read()?,
-        variant: columns.read()?,
-        repetition: columns.unsigned()?,
-        // An outcome that this version does not know says nothing about the agent.
-        outcome: word(columns.read()?).unwrap_or(Outcome::Undecided),
-        flaky: columns.read()?,
-        quarantined: columns.read()?,
-        fault: columns.read::<Option<String>>()?.and_then(word),
-        reason: columns.read()?,
-        score: columns.read()?,
-        max_score: columns.read()?,
-        score_bounds: columns.bounds()?,
-        started_at: time(columns.read()?),
-        duration_ms: columns.unsigned()?,
-        agent_ms: columns.known()?,
-        turns: columns.count()?,
-        tool_calls: columns.count()?,
-        tokens: columns.tokens()?,
-        cost_usd: columns.read()?,
-        token_budget: columns.read()?,
-        attempts: columns.count()?,
-        errors: columns.count()?,
-        skill_version: columns.read()?,
-        skill_hash: columns.read()?,
-    })
-}
-
-/// Reads the columns of a row one after another.
-struct Columns<'a> {
-    row: &'a Row<'a>,
-    next: usize,
-}
-
-impl Columns<'_> {
-    fn read<T: FromSql>(&mut self) -> rusqlite::Result<T> {
-        self.next += 1;
-        self.row.get(self.next - 1)
-    }
-
-    fn unsigned(&mut self) -> rusqlite::Result<u64> {
-        Ok(self.read::<i64>()?.unsigned_abs())
-    }
-
-    fn known(&mut self) -> rusqlite::Result<Option<u64>> {
-        Ok(self.read::<Option<i64>>()?.map(i64::unsigned_abs))
-    }
-
-    fn bounds(&mut self) -> rusqlite::Result<Option<Bounds>> {
-        let (min, max): (Option<f64>, Option<f64>) = (self.read()?, self.read()?);
-        Ok(min.zip(max).map(|(min, max)| Bounds { min, max }))
-    }
-
-    fn count(&mut self) -> rusqlite::Result<usize> {
-        Ok(usize::try_from(self.read::<i64>()?).unwrap_or(0))
-    }
-
-    fn tokens(&mut self) -> rusqlite::Result<Option<Tokens>> {
-        let input = self.known()?;
-        let [cache_read, cache_write, output] =
-            [self.known()?, self.known()?, self.known()?].map(Option::unwrap_or_default);
-        let reasoning = self.known()?;
-        Ok(input.map(|input| Tokens { input, cache_read, cache_write, output, reasoning }))
-    }
 }
 
 pub(super) fn info(connection: &Connection, run: &str) -> Result<RunInfo, SqliteError> {
@@ -289,11 +208,6 @@ fn tokens(row: &Row<'_>) -> rusqlite::Result<Option<Tokens>> {
         output: number("output")?.unwrap_or(0),
         reasoning: number("reasoning")?,
     }))
-}
-
-/// Parses a fieldless enum value from its serialised name.
-fn word<T: DeserializeOwned>(name: String) -> Option<T> {
-    serde_json::from_value(name.into()).ok()
 }
 
 pub(super) fn count(row: &Row<'_>, name: &str) -> rusqlite::Result<usize> {

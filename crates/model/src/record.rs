@@ -247,6 +247,11 @@ impl TrialRecord {
         self.variant.as_deref() == Some(crate::WITHOUT_SKILL)
     }
 
+    /// Returns `true` if a trial with this outcome is flaky: it passed only after one of its `attempts` failed.
+    pub fn is_flaky(outcome: Outcome, attempts: &[AttemptRecord]) -> bool {
+        outcome == Outcome::Passed && attempts.iter().any(|attempt| attempt.outcome == Outcome::Failed)
+    }
+
     /// Returns the outcome that rates count: that of the first attempt that is not broken. Rerunning a failed trial
     /// until it passes does not change how often the agent passes.
     pub fn first_outcome(&self) -> Outcome {

@@ -39,8 +39,6 @@ pub(super) fn merged(old: TrialRecord, new: TrialRecord) -> TrialRecord {
         (last.outcome, last.reason) = (new.outcome, new.reason.clone());
         (last.met_share, last.score, last.triggered) = (new.met_share(), new.score_bounds(), new.triggered);
     }
-    let earlier = attempts.len().saturating_sub(1);
-    let has_failed = attempts[..earlier].iter().any(|attempt| attempt.outcome == Outcome::Failed);
     let mut warnings = new.warnings;
     warnings.extend(
         old.warnings.into_iter().filter(|warning| !new.findings.iter().any(|finding| finding.reason == *warning)),
@@ -51,7 +49,7 @@ pub(super) fn merged(old: TrialRecord, new: TrialRecord) -> TrialRecord {
         Arc::make_mut(&mut settings).insert("judge".to_owned(), judge.clone());
     }
     TrialRecord {
-        flaky: new.outcome == Outcome::Passed && has_failed,
+        flaky: TrialRecord::is_flaky(new.outcome, &attempts),
         outcome: new.outcome,
         fault: new.fault,
         reason: new.reason,

@@ -33,7 +33,7 @@ use jiff::Timestamp;
 use mask::Mask;
 use model::{
     AssertionScope, AttemptRecord, AuxiliaryUsage, Collected, Definition, Ending, Event, IntegrityKind, IntegritySign,
-    Limits, Need, NetworkPolicy, Outcome, Phases, Probed, ReplyProbes, Skill, Step, TrialRecord, Usage,
+    Limits, Need, NetworkPolicy, Phases, Probed, ReplyProbes, Skill, Step, TrialRecord, Usage,
 };
 use sandbox::supervise::Network;
 use sandbox::{Breakage, Host, ParentFile, Registry, RepositoryDetail, Request, Sandbox, SandboxError, SandboxFactory};
@@ -196,8 +196,7 @@ pub(crate) async fn run(
             record.warnings.push(format!("not retried: {reason}"));
         }
         if matches!(again, Retry::No | Retry::Refused(_)) {
-            record.flaky =
-                record.outcome == Outcome::Passed && attempts.iter().any(|attempt| attempt.outcome == Outcome::Failed);
+            record.flaky = TrialRecord::is_flaky(record.outcome, &attempts);
             record.attempts = attempts;
             (record.usage, record.cost_usd) = record.spent().parts();
             record.masked = events.has_hidden();

@@ -5,10 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use agent::{ADVERSARIES, Agent};
 use audit::{AuditBuilder, AuditedCase, Cause, Verdict};
-use model::{Envelope, Event, RunInfo, TrialRecord};
+use model::{Envelope, Event, TrialRecord};
 use runner::{Control, Listener, PlannedTrial};
-use sandbox::{Breakage, Host};
-use session::Planned;
+use session::{Error, Planned, Session};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 /// Trials with adversaries.
@@ -43,22 +42,23 @@ impl AdversaryTrials {
     ///
     /// # Errors
     /// Returns an error if the run cannot start.
-    pub async fn run(
+    pub fn run(
         self,
-        host: Arc<Host>,
-        info: RunInfo,
+        session: &Session,
         controls: UnboundedReceiver<Control>,
-    ) -> Result<(AuditBuilder, Option<String>), Breakage> {
-        let Self { planned: Planned { plan, .. }, mut builder } = self;
-        if plan.trials.is_empty() {
-            return Ok((builder, None));
-        }
+    ) -> impl Future<Output = Result<(AuditBuilder, Option<String>), Error>> + Send + use<> {
+        let Self { planned, mut builder } = self;
+        let trials = &planned.plan.trials;
         let names: HashMap<String, &'static str> =
-            plan.trials.iter().map(|trial| (trial.id.to_string(), trial.agent.name())).collect();
+            trials.iter().map(|trial| (trial.id.to_string(), trial.agent.name())).collect();
         let records = Arc::new(Records::default());
-        let end = runner::run(plan, host, info, controls, Arc::clone(&records) as _).await?;
-        enter(&mut builder, records.take(), &names);
-        Ok((builder, end.stopped_by))
+        let ends = (!trials.is_empty()).then(|| session.run_unrecorded(planned, controls, Arc::clone(&records) as _));
+        async move {
+            let Some(ends) = ends else { return Ok((builder, None)) };
+            let end = ends.await?;
+            enter(&mut builder, records.take(), &names);
+            Ok((builder, end.stopped_by))
+        }
     }
 }
 

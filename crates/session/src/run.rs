@@ -142,19 +142,19 @@ impl Session {
         }
     }
 
-    /// Runs the plan without recording it. The only output is the events that `listener` receives.
+    /// Runs the plan without recording it. The only output is the events that `listener` receives. The future does not
+    /// borrow the session.
     ///
     /// # Errors
     /// Returns an error if the run could not be started.
-    pub async fn run_unrecorded(
+    pub fn run_unrecorded(
         &self,
         planned: Planned,
         controls: UnboundedReceiver<Control>,
         listener: Arc<dyn Listener>,
-    ) -> Result<RunEnd, Error> {
-        let info = self.info(&planned, None);
-        let ended = runner::run(planned.plan, Arc::clone(&self.host), info, controls, listener).await;
-        ended.map_err(Error::from)
+    ) -> impl Future<Output = Result<RunEnd, Error>> + Send + use<> {
+        let (info, host, plan) = (self.info(&planned, None), Arc::clone(&self.host), planned.plan);
+        async move { runner::run(plan, host, info, controls, listener).await.map_err(Error::from) }
     }
 
     /// Opens the record for a new run.
@@ -236,20 +236,26 @@ pub fn record<F: Future<Output = Result<RunEnd, Breakage>>>(
 ///
 /// # Errors
 /// Returns an error if threads cannot be started, or if the run cannot.
-pub fn unrecorded<T, F: Future<Output = Result<T, Breakage>>>(
+pub fn unrecorded<T, E, F: Future<Output = Result<T, E>>>(
     jobs: usize,
     signals: Signals,
     start: impl FnOnce(UnboundedReceiver<Control>) -> F,
-) -> Result<T, Error> {
+) -> Result<T, Error>
+where
+    Error: From<E>,
+{
     let (sender, controls) = unbounded_channel();
     on_threads(jobs, || (signals.connect)(&sender), start(controls))
 }
 
-fn on_threads<T>(
+fn on_threads<T, E>(
     jobs: usize,
     connect: impl FnOnce() -> io::Result<()>,
-    run: impl Future<Output = Result<T, Breakage>>,
-) -> Result<T, Error> {
+    run: impl Future<Output = Result<T, E>>,
+) -> Result<T, Error>
+where
+    Error: From<E>,
+{
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(jobs.clamp(1, 4))
         .enable_all()

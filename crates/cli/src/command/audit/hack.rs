@@ -188,10 +188,9 @@ fn play(context: &Session, mut planned: Planned) -> Result<(Vec<Played>, Option<
         *trial = Arc::new(PlannedTrial { id: trial.id.clone(), of: Arc::new(of) });
     }
     let order: Vec<String> = planned.plan.trials.iter().map(|trial| trial.id.to_string()).collect();
-    let info = context.info(&planned, None);
     let traces = Arc::new(Traces::default());
-    let (host, jobs, listener) = (Arc::clone(&context.host), info.jobs, Arc::clone(&traces) as _);
-    let end = unrecorded(jobs, place::SIGNALS, |controls| runner::run(planned.plan, host, info, controls, listener))?;
+    let (jobs, listener) = (planned.plan.settings.jobs, Arc::clone(&traces) as _);
+    let end = unrecorded(jobs, place::SIGNALS, |controls| context.run_unrecorded(planned, controls, listener))?;
     let mut traces = traces.take();
     let played = order.iter().filter_map(|id| traces.remove(id.as_str())?.finished());
     Ok((played.collect(), end.stopped_by))

@@ -93,11 +93,8 @@ pub fn run(global: &Global, args: &AuditArgs, terminal: &Terminal) -> Result<Exi
         false => good_trials(&context, plan)?,
     };
     let immutable = if args.no_recorded { BTreeSet::new() } else { immutable(plan, &good) };
-    let info = context.info(adversaries.planned(), None);
-    let (mut builder, mut stopped) = {
-        let (host, info) = (Arc::clone(&context.host), info.clone());
-        unrecorded(info.jobs, place::SIGNALS, |controls| adversaries.run(host, info, controls))?
-    };
+    let (jobs, info) = (plan.settings.jobs, context.info(adversaries.planned(), None));
+    let (mut builder, mut stopped) = unrecorded(jobs, place::SIGNALS, |controls| adversaries.run(&context, controls))?;
     for (suite, case, reason) in immutable {
         builder.does_not_mutate(&suite, &case, reason);
     }

@@ -35,6 +35,8 @@ pub(super) struct GenerationHost<'a> {
     /// Folder from which candidates are run.
     staging: TempDir,
     runs: Mutex<Runs>,
+    /// Warnings about the machine that were shown.
+    warnings: Mutex<Vec<Diagnostic>>,
 }
 
 /// Runs in progress. They are not cancelled together with their candidate, because their sandboxes must be removed.
@@ -71,6 +73,7 @@ impl<'a> GenerationHost<'a> {
             terminal,
             staging,
             runs: Mutex::default(),
+            warnings: Mutex::default(),
         })
     }
 
@@ -92,19 +95,27 @@ impl<'a> GenerationHost<'a> {
         Ok(self.context.load(vec![file.display().to_string()], self.skill.clone()))
     }
 
-    /// Plans the loaded candidate. Also returns the errors from loading and planning.
+    /// Plans the loaded candidate, and checks that it can run on this machine. Also returns the errors from loading and
+    /// planning.
     fn plan(&self, loaded: Loaded, spec: &RunSpec) -> Result<(Planned, Vec<Diagnostic>), String> {
-        let planned = self.context.plan_loaded(spec, loaded).map_err(|error| error.to_string())?;
+        let mut planned = self.context.plan_loaded(spec, loaded).map_err(|error| error.to_string())?;
         let broken = planned.plan.trials.iter().flat_map(|trial| &trial.case.broken);
         let all = planned.diagnostics.iter().chain(broken);
-        let errors = all.filter(|problem| problem.is_error()).cloned().collect();
+        let errors: Vec<Diagnostic> = all.filter(|problem| problem.is_error()).cloned().collect();
+        if errors.is_empty() {
+            let found = self.context.check(&mut planned).map_err(|error| error.to_string())?;
+            let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
+            let new: Vec<Diagnostic> = found.into_iter().filter(|warning| !warnings.contains(warning)).collect();
+            self.terminal.diagnostics(&new);
+            warnings.extend(new);
+        }
         Ok((planned, errors))
     }
 
     /// Runs a task to completion, even if its result is no longer wanted.
     async fn run<T: Send + 'static, F>(&self, start: impl FnOnce(UnboundedReceiver<Control>) -> F) -> Result<T, String>
     where
-        F: Future<Output = Result<T, sandbox::Breakage>> + Send + 'static,
+        F: Future<Output = Result<T, session::Error>> + Send + 'static,
     {
         let (control, controls) = unbounded_channel();
         let (sender, receiver) = oneshot::channel();
@@ -118,7 +129,7 @@ impl<'a> GenerationHost<'a> {
             });
         }
         match receiver.await {
-            Ok(result) => result.map_err(|breakage| breakage.to_string()),
+            Ok(result) => result.map_err(|error| error.to_string()),
             Err(_) => Err("the run ended without a result".to_owned()),
         }
     }
@@ -130,9 +141,7 @@ impl<'a> GenerationHost<'a> {
             return Ok(problems.iter().map(described).collect());
         }
         let trials = AdversaryTrials::of(planned);
-        let info = self.context.info(trials.planned(), None);
-        let machine = Arc::clone(&self.context.host);
-        let (builder, _) = self.run(|controls| trials.run(machine, info, controls)).await?;
+        let (builder, _) = self.run(|controls| trials.run(self.context, controls)).await?;
         let audit = builder.finish();
         let cases = || audit.suites.iter().flat_map(|suite| &suite.cases);
         if cases().next().is_none() {
@@ -158,10 +167,9 @@ impl<'a> GenerationHost<'a> {
         if let Some(problem) = problems.first() {
             return Err(described(problem));
         }
-        let info = self.context.info(&planned, None);
-        let (machine, records) = (Arc::clone(&self.context.host), Arc::new(Records::default()));
+        let records = Arc::new(Records::default());
         let listener = Arc::clone(&records);
-        self.run(|controls| runner::run(planned.plan, machine, info, controls, listener as _)).await?;
+        self.run(|controls| self.context.run_unrecorded(planned, controls, listener as _)).await?;
         let records = records.take();
         if let Some(broken) = records.iter().find(|record| record.outcome.is_error()) {
             return Err(broken.reason.clone().unwrap_or_else(|| "the agent could not be run".to_owned()));

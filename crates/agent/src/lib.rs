@@ -16,6 +16,7 @@
 
 mod acp;
 mod activity;
+mod address_error;
 mod adversary;
 mod answer;
 mod apply_patch;
@@ -70,6 +71,7 @@ pub use crate::session::Session;
 
 pub use acp::{Conformance, ConformanceCheck, Tier, check_conformance};
 pub use activity::Activity;
+pub use address_error::AddressError;
 pub use adversary::{ADVERSARIES, Adversary, Role};
 pub use call_ids::CallIds;
 pub use description::{Costs, Description};
@@ -185,7 +187,7 @@ pub trait Agent: Send + Sync {
     ///
     /// # Errors
     /// Returns the reason if the address is not known.
-    fn model_addresses(&self, context: &SessionContext) -> Result<Vec<String>, String> {
+    fn model_addresses(&self, context: &SessionContext) -> Result<Vec<String>, AddressError> {
         match &context.endpoint {
             _ if self.description().wire.is_none() => {
                 Ok(context.model_variables.iter().map(|(_, address)| address.clone()).collect())
@@ -203,8 +205,8 @@ pub trait Agent: Send + Sync {
     ///
     /// # Errors
     /// Returns the reason if they are not known.
-    fn vendor_addresses(&self, _context: &SessionContext) -> Result<Vec<String>, String> {
-        Err(format!("`{}` does not say where its model is", self.name()))
+    fn vendor_addresses(&self, _context: &SessionContext) -> Result<Vec<String>, AddressError> {
+        Err(AddressError::NotStated { agent: self.name() })
     }
 
     /// Returns the address to which the gateway forwards the requests of its program, with the path to which the
@@ -212,8 +214,8 @@ pub trait Agent: Send + Sync {
     ///
     /// # Errors
     /// Returns the reason why its requests cannot go through the gateway.
-    fn forwarding_address(&self, _context: &SessionContext) -> Result<String, String> {
-        Err(format!("`{}` cannot be pointed at another address", self.name()))
+    fn forwarding_address(&self, _context: &SessionContext) -> Result<String, AddressError> {
+        Err(AddressError::Fixed { agent: self.name() })
     }
 
     /// Returns the environment variables from which the user's program reads the addresses of models, with their

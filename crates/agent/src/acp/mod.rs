@@ -34,7 +34,7 @@ pub(super) use self::named::{
 };
 use self::named::{ModelAddress, Named};
 use self::session::AcpSession;
-use super::{Agent, CaseContext, Description, Endpoint, Readiness, RunState, SessionContext};
+use super::{AddressError, Agent, CaseContext, Description, Endpoint, Readiness, RunState, SessionContext};
 use crate::session::Session;
 use crate::subprocess::MODEL_VARIABLES;
 
@@ -119,24 +119,24 @@ impl Agent for Named {
         self.twin()?.refuses_model(name, base_url, providers)
     }
 
-    fn vendor_addresses(&self, context: &SessionContext) -> Result<Vec<String>, String> {
+    fn vendor_addresses(&self, context: &SessionContext) -> Result<Vec<String>, AddressError> {
         match (self.twin(), &self.model) {
             (Some(twin), _) => twin.vendor_addresses(context),
             (None, ModelAddress::Variables { address, vendor, .. }) => {
                 Ok(vec![context.host.var(address).unwrap_or(vendor).to_owned()])
             }
-            (None, _) => Err(format!("`{}` does not say where its model is", self.name())),
+            (None, _) => Err(AddressError::NotStated { agent: self.name() }),
         }
     }
 
-    fn forwarding_address(&self, context: &SessionContext) -> Result<String, String> {
+    fn forwarding_address(&self, context: &SessionContext) -> Result<String, AddressError> {
         match (self.twin(), &self.model) {
             (Some(twin), _) => twin.forwarding_address(context),
             (None, ModelAddress::Variables { address, vendor, .. }) => Ok(match &context.endpoint {
                 Endpoint::Vendor { base_url: Some(base_url) } => base_url.clone(),
                 _ => context.host.var(address).unwrap_or(vendor).to_owned(),
             }),
-            (None, _) => Err(format!("`{}` cannot be pointed at another address", self.name())),
+            (None, _) => Err(AddressError::Fixed { agent: self.name() }),
         }
     }
 

@@ -24,7 +24,7 @@ use self::launch::Launch;
 use self::session::ClaudeCodeSession;
 use self::tool_allow_list::ToolAllowList;
 use super::vendor::Vendor;
-use super::{Agent, CaseContext, Description, Endpoint, Program, Readiness, SessionContext};
+use super::{AddressError, Agent, CaseContext, Description, Endpoint, Program, Readiness, SessionContext};
 use crate::call_ids::CallIds;
 use crate::session::Session;
 use crate::sign_in::SignIn;
@@ -139,11 +139,11 @@ impl Agent for ClaudeCode {
         base_url.or_else(|| host.var("ANTHROPIC_BASE_URL")).is_some_and(is_openrouter)
     }
 
-    fn vendor_addresses(&self, context: &SessionContext) -> Result<Vec<String>, String> {
+    fn vendor_addresses(&self, context: &SessionContext) -> Result<Vec<String>, AddressError> {
         sign_in::model_addresses(&context.host)
     }
 
-    fn forwarding_address(&self, context: &SessionContext) -> Result<String, String> {
+    fn forwarding_address(&self, context: &SessionContext) -> Result<String, AddressError> {
         let own = sign_in::forwarding_address(&context.host)?;
         Ok(match &context.endpoint {
             Endpoint::Vendor { base_url: Some(base_url) } => base_url.clone(),

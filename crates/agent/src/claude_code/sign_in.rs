@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use model::SettingSource;
 use sandbox::Host;
 
-use crate::Endpoint;
 use crate::sign_in::SignIn;
+use crate::{AddressError, Endpoint};
 
 /// Variables that hold credentials, in the order in which the CLI reads them, with the names of the sign-ins.
 const SECRETS: [(&str, &str); 3] = [
@@ -76,7 +76,7 @@ pub(super) fn is_lent(host: &Host, name: &str) -> bool {
 ///
 /// # Errors
 /// Returns the reason if they are not known.
-pub(super) fn model_addresses(host: &Host) -> Result<Vec<String>, String> {
+pub(super) fn model_addresses(host: &Host) -> Result<Vec<String>, AddressError> {
     let Some(cloud) = CLOUDS.iter().find(|cloud| cloud.is_on(host)) else {
         return Ok(vec![host.var("ANTHROPIC_BASE_URL").unwrap_or("https://api.anthropic.com").to_owned()]);
     };
@@ -85,7 +85,7 @@ pub(super) fn model_addresses(host: &Host) -> Result<Vec<String>, String> {
     match (host.var(cloud.address), region) {
         (Some(address), _) => Ok(vec![address.to_owned()]),
         (None, Some(region)) => Ok(addresses.iter().map(|address| address.replace("REGION", region)).collect()),
-        (None, None) => Err(format!("set `{}` to the address of the model in {}", cloud.address, cloud.called)),
+        (None, None) => Err(AddressError::NoRegion { cloud: cloud.called, variable: cloud.address }),
     }
 }
 
@@ -93,9 +93,9 @@ pub(super) fn model_addresses(host: &Host) -> Result<Vec<String>, String> {
 ///
 /// # Errors
 /// Returns an error if a cloud provider is enabled: its requests are signed for its own host.
-pub(super) fn forwarding_address(host: &Host) -> Result<String, String> {
+pub(super) fn forwarding_address(host: &Host) -> Result<String, AddressError> {
     match CLOUDS.iter().find(|cloud| cloud.is_on(host)) {
-        Some(cloud) => Err(format!("Claude Code signs its requests for {} (`{}` is set)", cloud.called, cloud.switch)),
+        Some(cloud) => Err(AddressError::Signed { agent: "Claude Code", cloud: cloud.called, variable: cloud.switch }),
         None => Ok(host.var("ANTHROPIC_BASE_URL").unwrap_or("https://api.anthropic.com").to_owned()),
     }
 }
@@ -169,7 +169,7 @@ mod tests {
         assert_eq!(addresses(&[bedrock, region]), address("https://bedrock-runtime.eu-west-1.amazonaws.com"));
         let own = ("ANTHROPIC_BEDROCK_BASE_URL", "http://y");
         assert_eq!(addresses(&[bedrock, region, own]), address("http://y"));
-        assert!(addresses(&[bedrock]).unwrap_err().contains("ANTHROPIC_BEDROCK_BASE_URL"));
+        assert!(addresses(&[bedrock]).unwrap_err().to_string().contains("ANTHROPIC_BEDROCK_BASE_URL"));
         let vertex = [("CLAUDE_CODE_USE_VERTEX", "1"), ("CLOUD_ML_REGION", "us-east5")];
         let expected = "https://us-east5-aiplatform.googleapis.com https://oauth2.googleapis.com";
         assert_eq!(addresses(&vertex), address(expected));

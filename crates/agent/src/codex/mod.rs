@@ -21,7 +21,7 @@ use sandbox::{BoxFuture, Breakage, Host};
 use self::launch::Launch;
 use self::session::CodexSession;
 use super::vendor::Vendor;
-use super::{Agent, CaseContext, Costs, Description, Endpoint, Program, Readiness, SessionContext};
+use super::{AddressError, Agent, CaseContext, Costs, Description, Endpoint, Program, Readiness, SessionContext};
 use crate::call_ids::CallIds;
 use crate::program::Invocation;
 use crate::session::Session;
@@ -91,11 +91,11 @@ impl Agent for Codex {
         (vendor != Vendor::OpenAi).then(|| format!("`{name}` is a model of {}", vendor.name()))
     }
 
-    fn vendor_addresses(&self, context: &SessionContext) -> Result<Vec<String>, String> {
+    fn vendor_addresses(&self, context: &SessionContext) -> Result<Vec<String>, AddressError> {
         Ok(vec![sign_in::model_address(&context.host).to_owned()])
     }
 
-    fn forwarding_address(&self, context: &SessionContext) -> Result<String, String> {
+    fn forwarding_address(&self, context: &SessionContext) -> Result<String, AddressError> {
         Ok(match &context.endpoint {
             Endpoint::Vendor { base_url: Some(base_url) } => base_url.clone(),
             _ => sign_in::api_address(&context.host).to_owned(),

@@ -19,7 +19,7 @@ use sandbox::{BoxFuture, Breakage, Host};
 use self::launch::Launch;
 use self::provider::Provider;
 use self::session::OpenCodeSession;
-use super::{Agent, CaseContext, Costs, Description, Endpoint, Program, Readiness, SessionContext};
+use super::{AddressError, Agent, CaseContext, Costs, Description, Endpoint, Program, Readiness, SessionContext};
 use crate::call_ids::CallIds;
 use crate::program::Invocation;
 use crate::session::Session;
@@ -81,12 +81,12 @@ impl Agent for OpenCode {
             .then(|| format!("`{name}` does not name its provider, as in `anthropic/{name}`"))
     }
 
-    fn vendor_addresses(&self, context: &SessionContext) -> Result<Vec<String>, String> {
+    fn vendor_addresses(&self, context: &SessionContext) -> Result<Vec<String>, AddressError> {
         let model = context.setup.model.as_deref().unwrap_or_default();
         provider::model_address(model).map(|address| vec![address.to_owned()])
     }
 
-    fn forwarding_address(&self, context: &SessionContext) -> Result<String, String> {
+    fn forwarding_address(&self, context: &SessionContext) -> Result<String, AddressError> {
         let base_url = match &context.endpoint {
             Endpoint::Vendor { base_url } => base_url.as_deref(),
             _ => None,

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use sandbox::Host;
 use serde_json::{Map, Value, json};
 
-use crate::Endpoint;
 use crate::program::{loopback_without_proxy, script_name};
+use crate::{AddressError, Endpoint};
 
 /// Name of the provider of a scripted model.
 const SCRIPTED: &str = "scripted";
@@ -44,7 +44,7 @@ const ADDRESSES: [(&str, &str, &str); 9] = [
 ///
 /// # Errors
 /// Returns the reason if it is not known.
-pub(super) fn model_address(name: &str) -> Result<&'static str, String> {
+pub(super) fn model_address(name: &str) -> Result<&'static str, AddressError> {
     known_address(name).map(|(address, _)| address)
 }
 
@@ -52,11 +52,15 @@ pub(super) fn model_address(name: &str) -> Result<&'static str, String> {
 ///
 /// # Errors
 /// Returns the reason why its requests cannot go through the gateway.
-pub(super) fn forwarding_address(host: &Host, base_url: Option<&str>, name: Option<&str>) -> Result<String, String> {
-    let name = name.ok_or("OpenCode chooses the model itself; set `model`")?;
+pub(super) fn forwarding_address(
+    host: &Host,
+    base_url: Option<&str>,
+    name: Option<&str>,
+) -> Result<String, AddressError> {
+    let name = name.ok_or(AddressError::NoModel { agent: "OpenCode" })?;
     let id = name.split_once('/').map_or(CUSTOM, |(id, _)| id);
     if forwarded_variables(host, id).is_empty() && stored_kind(host, id).as_deref() == Some("oauth") {
-        return Err(format!("OpenCode sends requests with its subscription sign-in for `{id}` to a fixed address"));
+        return Err(AddressError::Subscription { agent: "OpenCode", provider: id.to_owned() });
     }
     match base_url {
         Some(base_url) => Ok(address(id, base_url)),
@@ -71,12 +75,12 @@ pub(super) fn missing_key(host: &Host, name: &str) -> Option<String> {
     if is_signed_in { None } else { keys(id).into_iter().next() }
 }
 
-fn known_address(name: &str) -> Result<(&'static str, &'static str), String> {
+fn known_address(name: &str) -> Result<(&'static str, &'static str), AddressError> {
     let id = name.split_once('/').map_or("", |(id, _)| id);
     let known = ADDRESSES.iter().find(|(known, ..)| *known == id);
     known.map(|(_, address, path)| (*address, *path)).ok_or_else(|| match id {
-        "" => "the model has no provider, as in `anthropic/MODEL`".to_owned(),
-        id => format!("the address of the provider `{id}` is not known"),
+        "" => AddressError::NoProvider,
+        id => AddressError::UnknownProvider(id.to_owned()),
     })
 }
 
@@ -259,8 +263,8 @@ mod tests {
     #[test]
     fn the_address_of_a_model_is_that_of_its_provider() {
         assert_eq!(model_address("openrouter/openai/gpt-5"), Ok("https://openrouter.ai"));
-        assert!(model_address("mine/gpt-5").unwrap_err().contains("`mine`"));
-        assert!(model_address("gpt-5").unwrap_err().contains("no provider"));
+        assert!(model_address("mine/gpt-5").unwrap_err().to_string().contains("`mine`"));
+        assert!(model_address("gpt-5").unwrap_err().to_string().contains("no provider"));
     }
 
     #[test]
@@ -335,9 +339,9 @@ mod tests {
         let to = |base_url: Option<&str>, name: Option<&str>| forwarding_address(&host, base_url, name);
         assert_eq!(to(None, Some("groq/x")).unwrap(), "https://api.groq.com/openai/v1");
         assert_eq!(to(Some("http://h:1"), Some("local")).unwrap(), "http://h:1/v1");
-        assert!(to(None, Some("openai/x")).unwrap_err().contains("subscription"));
-        assert!(to(None, Some("mine/x")).unwrap_err().contains("`mine`"));
-        assert!(to(None, None).unwrap_err().contains("set `model`"));
+        assert!(to(None, Some("openai/x")).unwrap_err().to_string().contains("subscription"));
+        assert!(to(None, Some("mine/x")).unwrap_err().to_string().contains("`mine`"));
+        assert!(to(None, None).unwrap_err().to_string().contains("set `model`"));
     }
 
     #[test]

@@ -127,7 +127,7 @@ impl ModelInUse {
         let (Endpoint::Vendor { base_url }, Some(_)) = (&self.endpoint, planned.agent.description().wire) else {
             return Ok(());
         };
-        let address = planned.agent.forwarding_address(context).map_err(cannot)?;
+        let address = planned.agent.forwarding_address(context).map_err(|error| cannot(error.to_string()))?;
         let observed = gateway.forward(&token, &shared.upstream, &[&address], tape).map_err(cannot)?.of_one_program();
         let gateway = observed.base_urls().next().unwrap_or_default().to_owned();
         self.endpoint = Endpoint::Observed { gateway, base_url: base_url.clone() };

@@ -142,7 +142,7 @@ fn rules(policy: &NetworkPolicy, planned: &PlannedTrial, context: &SessionContex
             .collect::<Result<_, _>>()?,
         // The list names it.
         Err(_) if !allowed.is_empty() => Vec::new(),
-        Err(reason) => return Err(unknown(reason)),
+        Err(error) => return Err(unknown(error.to_string())),
     };
     Ok(RelayRules { model, allowed })
 }

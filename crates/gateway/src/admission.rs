@@ -152,13 +152,3 @@ pub enum Auth {
     /// The token came as `Authorization: Bearer`.
     Bearer,
 }
-
-impl Auth {
-    /// Returns the header as it is written in the request.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::ApiKey => "x-api-key",
-            Self::Bearer => "Authorization: Bearer",
-        }
-    }
-}

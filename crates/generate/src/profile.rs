@@ -180,22 +180,6 @@ impl Fact {
     pub fn new(text: impl Into<String>, evidence: Evidence) -> Self {
         Self { text: text.into(), evidence: vec![evidence] }
     }
-
-    /// Returns how certain the fact is, from 0 to 1.
-    pub fn confidence(&self) -> f64 {
-        confidence(&self.evidence)
-    }
-}
-
-impl ToolFact {
-    /// Returns how certain it is that the agent has the tool, from 0 to 1.
-    pub fn confidence(&self) -> f64 {
-        confidence(&self.evidence)
-    }
-}
-
-fn confidence(evidence: &[Evidence]) -> f64 {
-    evidence.iter().map(|one| one.confidence).fold(0.0, f64::max)
 }
 
 impl Profile {

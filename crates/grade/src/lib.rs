@@ -103,7 +103,7 @@ pub use paths::{glob_fronts, lexical_touches};
 pub use reference::reference;
 pub use responder::Responder;
 pub use schema::assertion_schema;
-pub use score::{score, weighted_score};
+pub use score::score;
 pub use scripts::Scripts;
 pub use self_test::{SelfTestResult, operator_self_test, self_test};
 pub use shell::{ScriptFiles, checks_in, is_check, recipes, scripts_of};

@@ -9,9 +9,3 @@ pub fn score(findings: &[Finding]) -> (f64, f64) {
         None => (sum, weights),
     })
 }
-
-/// Returns the score as a share of the maximum, from 0 to 1. Returns 1 if no finding is decided.
-pub fn weighted_score(findings: &[Finding]) -> f64 {
-    let (sum, weights) = score(findings);
-    if weights > 0.0 { sum / weights } else { 1.0 }
-}

@@ -19,8 +19,6 @@ pub struct Skill {
     pub version: Option<String>,
     /// Text after the frontmatter.
     pub body: String,
-    /// SHA-256 of the body in lower-case hex.
-    pub body_hash: String,
     /// SHA-256 over every file of the skill except its tests, in lower-case hex.
     pub content_hash: String,
     /// Scripts that it bundles, relative to its directory.

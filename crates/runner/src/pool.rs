@@ -35,11 +35,6 @@ impl Pool {
         self.trials.get(id)
     }
 
-    /// Returns the name of the model that judges.
-    pub fn judge(&self) -> Option<&str> {
-        self.shared.judging.model()
-    }
-
     /// Runs a trial of the run with the id `run`, of which the attempts `earlier` were lost. `listener` receives its
     /// events; the last one is its outcome.
     pub async fn run(

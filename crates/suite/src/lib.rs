@@ -58,7 +58,7 @@ pub use project::{
     Setting, config_names,
 };
 pub use reference::{
-    config_schema, conversation_schema, evals_schema, fixture_schema, fixtures_schema, reference, scenario_schema,
+    config_schema, conversation_schema, evals_schema, fixture_schema, reference, scenario_schema,
 };
 pub use request::Request;
 pub use skill::read as read_skill;

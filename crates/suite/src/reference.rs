@@ -42,17 +42,6 @@ fn with_assertion(mut schema: Map<String, Value>, assertion: Value) -> Value {
     Value::Object(schema)
 }
 
-/// Returns the JSON Schema of `_fixtures.yaml`, for editors.
-pub fn fixtures_schema() -> Value {
-    json!({
-        "$schema": DRAFT,
-        "title": "shared fixtures",
-        "type": "object",
-        "additionalProperties": { "$ref": "#/definitions/fixtures" },
-        "definitions": schema::definitions("scenario", "fixtures"),
-    })
-}
-
 /// Returns the JSON Schema of fixtures files in YAML and JSON, for editors.
 pub fn fixture_schema() -> Value {
     json!({

@@ -94,7 +94,7 @@ pub fn of_prompt(case: &str, prompt: &str) -> Skill {
 /// Creates a skill that has only a body.
 fn of_body(body: &str) -> Skill {
     let hash = model::text::hex(&Sha256::digest(body.as_bytes()));
-    Skill { body: body.to_owned(), body_hash: hash.clone(), content_hash: hash, ..Skill::default() }
+    Skill { body: body.to_owned(), content_hash: hash, ..Skill::default() }
 }
 
 /// Reads the text of a `SKILL.md`; `folder` is the name of its directory, which must equal the skill's name. The
@@ -360,7 +360,7 @@ mod tests {
     fn a_prompt_can_take_the_place_of_a_skill() {
         let skill = of_prompt("c", "Be terse.");
         assert_eq!(skill.name, "inline:c");
-        assert_eq!((skill.body_hash.len(), &skill.body_hash), (64, &skill.content_hash));
+        assert_eq!(skill.content_hash.len(), 64);
         assert!(skill.directory.is_none());
     }
 }

@@ -97,12 +97,6 @@ impl Template {
         let located = |(name, range): (String, Range<usize>)| Spanned::new(name, Span::new(range.start, range.end));
         names::of(&self.parts).into_iter().map(located).collect()
     }
-
-    /// Returns `true` if the text is a regular expression literal (`/…{{ name }}…/i`). The value of a variable is then
-    /// inserted with special characters escaped, so that it is matched literally.
-    pub fn is_regex_literal(&self) -> bool {
-        self.regex
-    }
 }
 
 /// Returns the placeholder of a template that consists of a single placeholder and white space.

@@ -68,15 +68,6 @@ impl Variables {
         self.unsettled()
     }
 
-    /// Removes one variable.
-    pub fn without(mut self, name: &str) -> Self {
-        if let Some(gone) = self.places.remove(name) {
-            self.entries.remove(gone);
-            self.places.values_mut().filter(|at| **at > gone).for_each(|at| *at -= 1);
-        }
-        self.unsettled()
-    }
-
     /// Sets the time and the random seed for functions such as `strftime_now` and `randomInt`.
     pub fn ambient(mut self, ambient: Ambient) -> Self {
         self.chance = Chance::new(ambient.seed);

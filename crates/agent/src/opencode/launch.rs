@@ -292,7 +292,6 @@ mod tests {
             directory: None,
             version: None,
             body: "Review.".into(),
-            body_hash: String::new(),
             content_hash: String::new(),
             allowed_tools_raw: Vec::new(),
             allowed_tools: Vec::new(),

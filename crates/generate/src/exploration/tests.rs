@@ -48,7 +48,7 @@ async fn facts_have_the_lines_of_their_quotes() {
     assert_eq!(constraint.evidence[0].text, "if  amount > 100 and not approved:");
     assert_eq!(found.profile.traits[0].fact.evidence[0].line, 1);
     assert_eq!(found.profile.tools[0].parameters[0].name, "amount");
-    assert!(found.profile.tools[0].confidence() < 1.0);
+    assert!(found.profile.tools[0].evidence[0].confidence < 1.0);
     assert!(asked[0].last_user_text().unwrap().contains("\n3:     if  amount"));
 }
 

@@ -10,7 +10,7 @@ use model::{
 };
 use serde_json::{Value, json};
 use testkit::vectors::compare;
-use trialrun_grade::{Context, compile, grade, weighted_score};
+use trialrun_grade::{Context, compile, grade, score};
 
 const ASSERTIONS: &str = include_str!("../vectors/assertions.jsonl");
 const IMPLICIT: &str = include_str!("../vectors/implicit.jsonl");
@@ -197,14 +197,15 @@ fn weighted_vectors() -> Vec<(String, Value, Value)> {
         details: Vec::new(),
         failures: Vec::new(),
     };
-    let score = |vector: &Value| {
+    let weighted = |vector: &Value| {
         let findings: Vec<Finding> = vector["results"].as_array().unwrap().iter().map(finding).collect();
-        json!(weighted_score(&findings))
+        let (sum, weights) = score(&findings);
+        json!(if weights > 0.0 { sum / weights } else { 1.0 })
     };
     lines(WEIGHTED)
         .into_iter()
         .enumerate()
-        .map(|(index, vector)| (format!("weighted: {}", index + 1), json!(vector["score"].as_f64()), score(&vector)))
+        .map(|(index, vector)| (format!("weighted: {}", index + 1), json!(vector["score"].as_f64()), weighted(&vector)))
         .collect()
 }
 

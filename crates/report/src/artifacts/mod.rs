@@ -67,8 +67,6 @@ struct TrialFolder {
 /// Absolute paths of a trial's files, as passed to post-grade commands.
 #[derive(Debug, Clone)]
 pub struct TrialFiles {
-    /// Folder of the trial.
-    pub folder: PathBuf,
     /// Folder of its outputs.
     pub outputs: PathBuf,
     /// State of the repository before the agent ran.
@@ -169,7 +167,6 @@ impl Tree {
             timing: folder.join(TIMING),
             run_meta: folder.join(RUN_META),
             grading: folder.join(GRADING),
-            folder,
         })
     }
 

@@ -24,7 +24,6 @@ pub struct Judging {
     judge: Result<JudgeModel, String>,
     /// Reason why the judge may not decide assertions. It may still play users.
     refusal: Option<String>,
-    asked: usize,
     /// Trials that the judge decides; `None` if it decides all.
     sample: Option<HashSet<String>>,
     cache: Arc<Cache>,
@@ -77,7 +76,6 @@ impl Judging {
         Self {
             judge,
             refusal,
-            asked,
             sample: sample(request.settings, trials),
             cache: Arc::new(Cache::new(request.settings.judge.store.clone(), request.settings.judge.cache)),
             breaker: Arc::default(),
@@ -146,12 +144,6 @@ impl Judging {
     /// Counts a failure of the judge against it.
     pub(crate) fn failed(&self, reason: &str) {
         self.breaker.failed(reason, false);
-    }
-
-    /// Returns the number of assertions in the plan that need a judge, as far as it is known: assertions in code are
-    /// known only when it runs.
-    pub fn asked(&self) -> usize {
-        self.asked
     }
 
     /// Returns `true` if the trial is in the sample that the judge decides. Returns `None` if there is no sample, or if

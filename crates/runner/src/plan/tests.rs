@@ -247,7 +247,6 @@ fn skill() -> Arc<model::Skill> {
         directory: None,
         version: None,
         body: "Greet.".into(),
-        body_hash: String::new(),
         content_hash: String::new(),
         allowed_tools_raw: Vec::new(),
         allowed_tools: Vec::new(),

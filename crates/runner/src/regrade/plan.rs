@@ -45,11 +45,6 @@ impl Regrade {
         &self.plan.settings
     }
 
-    /// Returns the model that judges, under the name that the user gave it.
-    pub fn judge(&self) -> Option<&str> {
-        self.plan.judging.model()
-    }
-
     /// Ids of the trials, in order.
     pub fn ids(&self) -> Vec<TrialId> {
         self.trials.iter().map(|recorded| id_of(&recorded.old)).collect()

@@ -27,14 +27,6 @@ pub(super) fn document(page: &'static str) -> Map<String, Value> {
     schema
 }
 
-/// Returns the definition of the map called `name` in files of the format that `page` describes, and the definitions
-/// that it uses.
-pub(super) fn definitions(page: &'static str, name: &str) -> Map<String, Value> {
-    let mut builder = Builder { page, definitions: Map::new() };
-    builder.refer(name);
-    builder.definitions
-}
-
 /// Returns the schema of a map in a fixtures file with the keys of these `sections`.
 pub(super) fn map_of(sections: &[&str], is_open: bool) -> Value {
     let mut builder = Builder { page: "fixtures", definitions: Map::new() };

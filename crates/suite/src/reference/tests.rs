@@ -138,7 +138,6 @@ fn every_reference_in_a_schema_is_defined() {
     for (schema, definitions) in [
         (scenario_schema(assertion()), "definitions"),
         (conversation_schema(assertion()), "definitions"),
-        (fixtures_schema(), "definitions"),
         (config_schema(), "definitions"),
         (evals_schema(), "$defs"),
     ] {

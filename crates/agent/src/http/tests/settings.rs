@@ -90,7 +90,6 @@ fn a_skill_that_the_agent_cannot_use_causes_a_warning() {
         directory: directory.map(Into::into),
         version: None,
         body: "Greet.".into(),
-        body_hash: String::new(),
         content_hash: String::new(),
         allowed_tools_raw: Vec::new(),
         allowed_tools: Vec::new(),

@@ -158,7 +158,6 @@ fn skill(directory: &Path) -> Arc<Skill> {
         directory: Some(directory.to_owned()),
         version: None,
         body: String::new(),
-        body_hash: String::new(),
         content_hash: String::new(),
         allowed_tools_raw: Vec::new(),
         allowed_tools: Vec::new(),

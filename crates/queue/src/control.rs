@@ -5,7 +5,8 @@ use tokio::runtime::Runtime;
 
 use crate::database::Database;
 use crate::error::QueueError;
-use crate::statements::{Announcement, QueuedRun};
+use crate::statements::Announcement;
+use crate::statements::control::QueuedRun;
 
 /// The queue, from the view of a command that neither coordinates nor runs trials.
 pub struct Queue {

@@ -18,7 +18,7 @@ use crate::chunk::unpack;
 use crate::database::{Database, PROGRESS};
 use crate::error::QueueError;
 use crate::needs::{NeedsOfPlan, caps, missing, needs};
-use crate::statements::{NewRun, NewTrial};
+use crate::statements::coordinator::{NewRun, NewTrial};
 
 /// Longest time between two looks at the queue. Notifications shorten it.
 const LOOK: Duration = Duration::from_millis(500);

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use store::postgres::{Settings, connect_listening};
 use tokio::sync::{Mutex, MutexGuard, Notify};
-use tokio_postgres::Client;
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Client, Row};
 
 use crate::error::QueueError;
 use crate::schema;
@@ -29,6 +30,11 @@ pub(crate) const WORK: &str = "trialrun_work";
 
 /// Channel that announces progress of trials to coordinators.
 pub(crate) const PROGRESS: &str = "trialrun_progress";
+
+/// Returns the statement that notifies those who listen to `channel`.
+pub(crate) fn notify(channel: &str) -> String {
+    format!("SELECT pg_notify('{channel}', '')")
+}
 
 /// Connection to the database that holds the queue. Statements run one after another.
 pub(crate) struct Database {
@@ -74,6 +80,38 @@ impl Database {
                 done => return done,
             }
         }
+    }
+
+    /// Runs a statement, and returns its rows as `read` reads them.
+    pub(crate) async fn rows<T>(
+        &self,
+        sql: &str,
+        parameters: &[&(dyn ToSql + Sync)],
+        read: fn(&Row) -> T,
+    ) -> Result<Vec<T>, QueueError> {
+        self.retry(|| async {
+            let client = self.connection().await?;
+            Ok(client.query(sql, parameters).await?.iter().map(read).collect())
+        })
+        .await
+    }
+
+    /// Runs a statement, and then notifies those who listen to `channel`. Returns the number of changed rows.
+    pub(crate) async fn execute(
+        &self,
+        sql: &str,
+        parameters: &[&(dyn ToSql + Sync)],
+        channel: Option<&str>,
+    ) -> Result<u64, QueueError> {
+        self.retry(|| async {
+            let client = self.connection().await?;
+            let changed = client.execute(sql, parameters).await?;
+            if let Some(channel) = channel {
+                client.batch_execute(&notify(channel)).await?;
+            }
+            Ok(changed)
+        })
+        .await
     }
 
     /// Returns the connection, and makes it if there is none.

@@ -20,7 +20,7 @@ mod worker;
 pub use control::{Queue, WorkerState};
 pub use coordinator::{Coordinator, CoordinatorOptions};
 pub use error::QueueError;
-pub use statements::QueuedRun;
+pub use statements::control::QueuedRun;
 pub use worker::{Until, WorkerOptions, work};
 
 #[cfg(test)]

@@ -13,7 +13,9 @@ use tokio::runtime::Runtime;
 
 use crate::bundle::{Bundle, BundleFile};
 use crate::database::Database;
-use crate::statements::{Announcement, Claim, LostTrial, NewRun, NewTrial, Order};
+use crate::statements::Announcement;
+use crate::statements::coordinator::{LostTrial, NewRun, NewTrial};
+use crate::statements::worker::{Claim, Order};
 
 /// A queue of its own.
 struct Queue {

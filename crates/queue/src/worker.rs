@@ -22,7 +22,8 @@ use crate::coordinator::PROGRAM;
 use crate::database::{Database, WORK};
 use crate::error::QueueError;
 use crate::needs::offer;
-use crate::statements::{Announcement, Claim, Order};
+use crate::statements::Announcement;
+use crate::statements::worker::{Claim, Order};
 
 /// Time between two heartbeats.
 const HEARTBEAT: Duration = Duration::from_secs(3);

@@ -31,6 +31,7 @@ mod counts;
 mod ctrf;
 mod decisions;
 mod fields;
+mod figures;
 mod finished;
 mod format;
 mod github;

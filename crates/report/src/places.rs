@@ -4,11 +4,34 @@ use std::collections::HashMap;
 
 use model::TrialId;
 
-/// Position of each planned trial. It takes a few bytes for each repetition, because a plan may have a million trials.
+/// Position of each planned trial. It takes four bytes for each repetition, because a plan may have a million trials.
 #[derive(Default)]
 pub(crate) struct Places {
-    /// By the printed id without the repetition: repetitions, in order, and their positions.
-    trials: HashMap<String, Vec<(u64, usize)>>,
+    /// By the printed id without the repetition.
+    trials: HashMap<String, Repetitions>,
+}
+
+/// Positions of the repetitions of a case under one arm.
+#[derive(Default)]
+struct Repetitions {
+    /// Those of the first repetitions, from 1 on without a gap.
+    first: Vec<u32>,
+    /// Those of the others, which only a part of a plan has.
+    others: HashMap<u64, usize>,
+}
+
+impl Repetitions {
+    fn add(&mut self, repetition: u64, place: usize) {
+        match u32::try_from(place) {
+            Ok(place) if repetition == self.first.len() as u64 + 1 => self.first.push(place),
+            _ => drop(self.others.insert(repetition, place)),
+        }
+    }
+
+    fn of(&self, repetition: u64) -> Option<usize> {
+        let first = usize::try_from(repetition).ok()?.checked_sub(1).and_then(|index| self.first.get(index));
+        first.map(|place| *place as usize).or_else(|| self.others.get(&repetition).copied())
+    }
 }
 
 impl Places {
@@ -17,19 +40,16 @@ impl Places {
         let mut places = Self::default();
         for (place, id) in ids.iter().enumerate() {
             let key = [&*id.suite, "::", &id.case, "@", &id.arm].concat();
-            places.trials.entry(key).or_default().push((id.repetition, place));
+            places.trials.entry(key).or_default().add(id.repetition, place);
         }
-        places.trials.values_mut().for_each(|repetitions| repetitions.sort_unstable());
+        places.trials.values_mut().for_each(|repetitions| repetitions.first.shrink_to_fit());
         places
     }
 
     /// Returns the position of a trial, by its printed id. One that is not planned comes last.
     pub(crate) fn of(&self, id: &str) -> usize {
-        let found = id.rsplit_once('#').and_then(|(key, repetition)| {
-            let (repetition, planned) = (repetition.parse().ok()?, self.trials.get(key)?);
-            let at = planned.binary_search_by_key(&repetition, |(planned, _)| *planned).ok()?;
-            Some(planned[at].1)
-        });
+        let found =
+            id.rsplit_once('#').and_then(|(key, repetition)| self.trials.get(key)?.of(repetition.parse().ok()?));
         found.unwrap_or(usize::MAX)
     }
 }

@@ -1,15 +1,14 @@
 //! Finished trials in the order of the plan, regardless of the order in which they finished, and their totals.
 
-use std::collections::{BTreeSet, HashMap};
-use std::sync::Arc;
+use std::collections::BTreeSet;
 
 use model::{
-    AgentInfo, Arm, AuxiliaryUsage, DecisionRecord, Gate, GateResult, Outcome, RunInfo, Status, Summary, TrialFigures,
-    TrialRecord,
+    AgentInfo, AuxiliaryUsage, DecisionRecord, Gate, GateResult, Outcome, RunInfo, Status, Summary, TrialRecord,
 };
 
 use crate::arms::Arms;
 use crate::cassettes::CassetteTotals;
+use crate::figures::Figures;
 use crate::format::{counted, number, percent};
 use crate::places::Places;
 use crate::{counts, decisions, plain};
@@ -26,14 +25,14 @@ pub(crate) struct RunTotals {
     /// Number of planned baseline trials.
     planned_baseline: usize,
     summary: Summary,
-    /// Cost of each attempt, with the position of its trial and `true` for the baseline. Costs are added in the order
-    /// of the plan, because a sum of floating-point numbers depends on the order.
+    /// Cost of each attempt that is not free, with the position of its trial and `true` for the baseline. Costs are
+    /// added in the order of the plan, because a sum of floating-point numbers depends on the order.
     costs: Vec<(usize, f64, bool)>,
+    /// True if an attempt was free: of a trial that counts, and of the baseline.
+    has_free: [bool; 2],
     /// Usage of judges and simulated users, kept by position for the same reason.
     auxiliary_usages: Vec<(usize, [Option<AuxiliaryUsage>; 2])>,
-    figures: Vec<(usize, TrialFigures)>,
-    /// Arms that the figures share, by their printed form.
-    arms: HashMap<Arc<str>, Arc<Arm>>,
+    figures: Figures,
     cassettes: CassetteTotals,
     /// Decisions in the order in which they were made.
     decisions: Vec<DecisionRecord>,
@@ -94,8 +93,6 @@ impl RunTotals {
             planned: info.trials.len(),
             planned_baseline: info.trials.iter().filter(|id| id.is_baseline()).count(),
             compares,
-            // A list that doubles its size takes several times the space of the figures of a large run.
-            figures: Vec::with_capacity(if compares { info.trials.len() } else { 0 }),
             gate: Gate::from_settings(&info.settings),
             ..Self::default()
         }
@@ -124,15 +121,17 @@ impl RunTotals {
         if let Some(used) = &record.cassette {
             self.cassettes.add(used);
         }
-        let costs = record.attempts.iter().filter_map(|attempt| attempt.cost_usd);
-        self.costs.extend(costs.map(|cost| (place, cost, is_baseline)));
+        for cost in record.attempts.iter().filter_map(|attempt| attempt.cost_usd) {
+            match cost == 0.0 {
+                true => self.has_free[usize::from(is_baseline)] = true,
+                false => self.costs.push((place, cost, is_baseline)),
+            }
+        }
         if record.judge.is_some() || record.user.is_some() {
             self.auxiliary_usages.push((place, [record.judge, record.user]));
         }
         if record.quarantine.is_none() && (self.compares || record.variant.is_some()) {
-            let mut figures = TrialFigures::from_record(record);
-            figures.of = Arc::clone(self.arms.entry(Arc::clone(&figures.arm)).or_insert(figures.of));
-            self.figures.push((place, figures));
+            self.figures.add(record);
         }
         place
     }
@@ -186,8 +185,9 @@ impl RunTotals {
         let fold =
             |which: usize| auxiliary_usages.iter().map(|(_, auxiliary_usages)| auxiliary_usages[which]).fold(None, add);
         let sum = |wanted: fn(bool) -> bool| {
-            let costs = costs.iter().filter(|(.., is_baseline)| wanted(*is_baseline));
-            costs.map(|(_, cost, _)| *cost).reduce(|sum, cost| sum + cost)
+            let is_free = (self.has_free[0] && wanted(false)) || (self.has_free[1] && wanted(true));
+            let costs = costs.iter().filter(|(.., is_baseline)| wanted(*is_baseline)).map(|(_, cost, _)| *cost);
+            is_free.then_some(0.0).into_iter().chain(costs).reduce(|sum, cost| sum + cost)
         };
         Summary {
             cost_usd: sum(|_| true),
@@ -200,9 +200,7 @@ impl RunTotals {
 
     /// Returns the arms; none if the run has nothing to compare.
     pub(crate) fn arms(&self) -> Arms {
-        let mut figures: Vec<&(usize, TrialFigures)> = self.figures.iter().collect();
-        figures.sort_by_key(|(place, _)| *place);
-        Arms::of(figures.into_iter().map(|(_, figures)| figures), &self.agents).with_decisions(&self.decisions())
+        Arms::of(self.figures.iter(), &self.agents).with_decisions(&self.decisions())
     }
 
     /// Returns the number of trials in two parts: `4 of 8 planned`, and `4 without the skill to compare with`. Trials of

@@ -201,7 +201,7 @@ pub fn options(kind: &Report, out: Box<dyn Write + Send>, style: Style) -> Resul
 }
 
 fn with_folder(options: ReporterOptions) -> ReporterOptions {
-    ReporterOptions { folder: ci::folder_in_repository(), ..options }
+    ReporterOptions { folder: ci::folder_in_repository(), temp: Some(std::env::temp_dir()), ..options }
 }
 
 impl RequestedReport {

@@ -5,6 +5,7 @@
 mod arm;
 mod finding;
 mod reference;
+mod texts;
 mod trial;
 
 use std::io::{self, BufWriter, Write};
@@ -20,6 +21,7 @@ use crate::{Reporter, ReporterOptions, RunHash, format};
 pub(crate) use arm::{arm, delta};
 
 pub use reference::{comparison_schema, reference, report_schema};
+use texts::Texts;
 pub use trial::trial_json;
 use trial::{Trial, token_usage, usage_of};
 
@@ -33,10 +35,12 @@ struct Json {
     out: Box<dyn Write + Send>,
     failures_only: bool,
     hash: RunHash,
-    /// The run and the totals of its trials, once it has started.
+    /// The run without its planned trials, and the totals of those that finished, once it has started.
     run: Option<(Box<RunInfo>, RunTotals)>,
-    /// JSON text of each finished trial, with its position in the plan.
-    trials: Vec<(usize, Vec<u8>)>,
+    /// Number of planned trials.
+    planned: usize,
+    /// JSON text of each finished trial, by its position in the plan.
+    trials: Texts,
     versions: Versions,
     /// Commands, each with its trial.
     hooks: Vec<(Option<Arc<str>>, HookRecord)>,
@@ -50,7 +54,8 @@ pub(crate) fn open(options: ReporterOptions) -> Box<dyn Reporter> {
         failures_only: options.failures_only,
         hash: options.hash,
         run: None,
-        trials: Vec::new(),
+        planned: 0,
+        trials: Texts::new(options.temp.as_deref()),
         versions: Versions::default(),
         hooks: Vec::new(),
         last: None,
@@ -62,7 +67,12 @@ impl Reporter for Json {
     fn event(&mut self, envelope: &Envelope) -> io::Result<()> {
         self.last = Some(envelope.at);
         match &envelope.event {
-            Event::RunStarted(info) => self.run = Some((info.clone(), RunTotals::new(info, true))),
+            Event::RunStarted(info) => {
+                self.planned = info.trials.len();
+                let mut without_trials = info.clone();
+                without_trials.trials = Vec::new();
+                self.run = Some((without_trials, RunTotals::new(info, true)));
+            }
             Event::TrialFinished(record) => self.trial(record)?,
             Event::Decided(decision) => {
                 if let Some((_, totals)) = &mut self.run {
@@ -80,7 +90,6 @@ impl Reporter for Json {
 
     fn finish(&mut self) -> io::Result<()> {
         let Some((mut info, totals)) = self.run.take() else { return self.out.flush() };
-        self.trials.sort_by_key(|(place, _)| *place);
         // Commands of one trial stay in the order in which they ran.
         self.hooks.sort_by_key(|(trial, _)| trial.as_deref().map(|trial| totals.place(trial)));
         self.versions.fill(&mut info.agents);
@@ -108,11 +117,10 @@ impl Reporter for Json {
                 let mut out = BufWriter::with_capacity(CHUNK, &mut self.out);
                 out.write_all(front.as_bytes())?;
                 let mut before = "[\n    ";
-                for (_, text) in &self.trials {
-                    out.write_all(before.as_bytes())?;
-                    out.write_all(text)?;
-                    before = ",\n    ";
-                }
+                self.trials.in_order(|text| {
+                    out.write_all(std::mem::replace(&mut before, ",\n    ").as_bytes())?;
+                    out.write_all(text)
+                })?;
                 out.write_all(b"\n  ]\n}\n")?;
                 out.flush()?;
             }
@@ -137,7 +145,7 @@ impl Json {
             "finished_at": self.over.as_ref().map(|(at, ..)| at),
             "duration_ms": duration_ms,
             "signal": self.over.as_ref().and_then(|(.., signal)| signal.as_ref()),
-            "planned": info.trials.len(),
+            "planned": self.planned,
             "sequential": info.decisions > 0,
             "hash": self.over.as_ref().and(self.hash.get()),
             "trialrun_version": info.trialrun_version,
@@ -175,8 +183,7 @@ impl Json {
         if self.failures_only && record.outcome == Outcome::Passed {
             return Ok(());
         }
-        self.trials.push((place, serde_json::to_vec(&Trial(record))?));
-        Ok(())
+        self.trials.add(place, &serde_json::to_vec(&Trial(record))?)
     }
 }
 

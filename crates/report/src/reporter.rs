@@ -47,6 +47,9 @@ pub struct ReporterOptions {
     /// Folder of the current directory in its repository, for formats that need paths relative to the repository's
     /// root.
     pub folder: PathBuf,
+    /// Folder for temporary files of reports that are larger than the memory that they take. Without it, they are in
+    /// memory.
+    pub temp: Option<PathBuf>,
     /// Destination of the step summary in GitHub Actions, if there is one.
     pub step_summary: Option<Box<dyn Write + Send>>,
     /// Hash of the run, once it is known.
@@ -67,6 +70,7 @@ impl ReporterOptions {
             failures_only: false,
             show_evidence: false,
             folder: PathBuf::new(),
+            temp: None,
             step_summary: None,
             hash: RunHash::default(),
             otlp: telemetry::Options::default(),

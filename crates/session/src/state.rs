@@ -61,8 +61,9 @@ impl State {
         };
         let state = Self::in_folder(project.state.clone(), from);
         let Some(store) = &project.store else { return Ok(state) };
-        let record = location(&store.value, environment)
+        let mut record = parsed(&store.value)
             .map_err(|error| Error::from(error).hint(format!("it is set in {}", store.source)))?;
+        complete(&mut record, environment)?;
         let is_file = matches!(record, Location::File(_));
         let from = if is_file { state.from } else { Layer::Project(store.source.to_string()) };
         Ok(Self { record, from, ..state })
@@ -126,14 +127,23 @@ impl State {
 /// # Errors
 /// Returns an error if there is no store for the URL, or the URL or a variable is not valid.
 pub fn location(written: &Path, environment: &BTreeMap<String, String>) -> Result<Location, StoreError> {
+    let mut location = parsed(written)?;
+    complete(&mut location, environment)?;
+    Ok(location)
+}
+
+fn parsed(written: &Path) -> Result<Location, StoreError> {
     let Some(text) = written.to_str() else { return Ok(Location::File(written.to_owned())) };
-    let mut location = text.parse()?;
-    if let Location::Postgres(settings) = &mut location {
+    Ok(text.parse()?)
+}
+
+fn complete(location: &mut Location, environment: &BTreeMap<String, String>) -> Result<(), StoreError> {
+    if let Location::Postgres(settings) = location {
         let variable = |name: &str| environment.get(name).cloned();
         let home = environment.get("HOME").map(Path::new);
         settings.complete(&Surroundings { variable: &variable, home }).map_err(LocationError::from)?;
     }
-    Ok(location)
+    Ok(())
 }
 
 /// Creates the state folder if it does not exist, and excludes it from git.
@@ -173,6 +183,17 @@ mod tests {
         let (project, _) = Project::find_with(directory.path(), directory.path(), &BTreeMap::new());
         let error = State::of(&project, None, directory.path(), &BTreeMap::new()).unwrap_err();
         assert_eq!(error.hints(), ["it is set in trialrun.yaml:1:8"]);
+    }
+
+    #[test]
+    fn a_variable_that_is_not_valid_is_not_blamed_on_the_configuration() {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("trialrun.yaml"), "state: postgres://db/runs\n").unwrap();
+        let environment = BTreeMap::from([("PGSSLMODE".to_owned(), "bogus".to_owned())]);
+        let (project, _) = Project::find_with(directory.path(), directory.path(), &environment);
+        let error = State::of(&project, None, directory.path(), &environment).unwrap_err();
+        assert!(error.to_string().contains("`PGSSLMODE` must be `disable`"), "{error}");
+        assert!(error.hints().is_empty(), "{:?}", error.hints());
     }
 
     #[test]

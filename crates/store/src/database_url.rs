@@ -63,10 +63,12 @@ impl SslMode {
         ("verify-full", Self::VerifyFull),
     ];
 
-    fn from_name(name: &str) -> Result<Self, SettingsError> {
+    /// Returns the mode with that name, which is the value of `setting`.
+    fn from_name(name: &str, setting: &str) -> Result<Self, SettingsError> {
         let found = Self::ALL.iter().find(|(known, _)| *known == name);
         found.map(|(_, mode)| *mode).ok_or_else(|| {
-            SettingsError("`sslmode` must be `disable`, `prefer`, `require`, `verify-ca` or `verify-full`".to_owned())
+            let modes = "`disable`, `prefer`, `require`, `verify-ca` or `verify-full`";
+            SettingsError(format!("`{setting}` must be {modes}"))
         })
     }
 }
@@ -133,7 +135,7 @@ impl Settings {
                 "user" => settings.user = Some(value),
                 "schema" if is_name(&value) => settings.schema = value,
                 "schema" => return no("has a `schema` with other characters than letters, digits, `_` and `-`"),
-                "sslmode" => settings.ssl_mode = Some(SslMode::from_name(&value)?),
+                "sslmode" => settings.ssl_mode = Some(SslMode::from_name(&value, "sslmode")?),
                 "sslrootcert" => settings.root_certificate = Some(value.into()),
                 "sslcert" => settings.certificate = Some(value.into()),
                 "sslkey" => settings.key = Some(value.into()),
@@ -162,7 +164,7 @@ impl Settings {
             self.user = ["PGUSER", "USER", "LOGNAME"].into_iter().find_map(variable);
         }
         if self.ssl_mode.is_none() {
-            self.ssl_mode = variable("PGSSLMODE").map(|name| SslMode::from_name(&name)).transpose()?;
+            self.ssl_mode = variable("PGSSLMODE").map(|name| SslMode::from_name(&name, "PGSSLMODE")).transpose()?;
         }
         let path = |name: &str| variable(name).map(PathBuf::from);
         self.root_certificate = self.root_certificate.take().or_else(|| path("PGSSLROOTCERT"));

@@ -28,19 +28,24 @@ impl<'a> ContentHashes<'a> {
     /// it. A file outside of the project counts with the last part of its path, because projects are in different
     /// folders.
     pub(crate) fn of_files(&mut self, files: impl IntoIterator<Item = PathBuf>) -> String {
-        let mut named: BTreeSet<(PathBuf, String)> = BTreeSet::new();
-        for file in files {
-            let hash = self.known.entry(file.clone()).or_insert_with(|| hash_of(&file)).clone();
-            let name = file.strip_prefix(self.root).ok().or_else(|| file.file_name().map(Path::new));
-            named.extend(name.map(Path::to_owned).zip(hash));
-        }
         let mut all = Sha256::new();
-        for (name, hash) in named {
+        for (name, hash) in self.by_name(files) {
             all.update(name.as_os_str().as_encoded_bytes());
             all.update([0]);
             all.update(hash);
         }
         model::text::hex(&all.finalize())
+    }
+
+    /// Returns the names of the files, with the SHA-256 of each, as for [`Self::of_files`].
+    pub(crate) fn by_name(&mut self, files: impl IntoIterator<Item = PathBuf>) -> BTreeSet<(PathBuf, String)> {
+        let mut named = BTreeSet::new();
+        for file in files {
+            let hash = self.known.entry(file.clone()).or_insert_with(|| hash_of(&file)).clone();
+            let name = file.strip_prefix(self.root).ok().or_else(|| file.file_name().map(Path::new));
+            named.extend(name.map(Path::to_owned).zip(hash));
+        }
+        named
     }
 
     /// Returns the SHA-256 of an agent's configuration without secrets, and of the files that it names and the modules

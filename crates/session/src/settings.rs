@@ -61,8 +61,8 @@ pub struct RunSpec {
     overrides: Overrides,
     /// Values that depend on the machine on which the run was planned.
     decided: Decided,
-    /// SHA-256 of the project's configuration, by which copies of the project are compared.
-    configuration: String,
+    /// SHA-256 of each file of the project's configuration, by which copies of the project are compared.
+    configuration: BTreeMap<String, String>,
     /// All settings.
     rows: Vec<Row>,
     /// Problems with variables, and with files and names that the project's configuration refers to.
@@ -218,7 +218,7 @@ impl Session {
         if let (None, Some(run)) = (&args.selection.only, args.selection.failures_of()) {
             args.selection.only = Some(failed_cases(&*self.read_store()?, run, &mut notes)?);
         }
-        let configuration = configuration::hash(&args, self);
+        let configuration = configuration::hashes(&args, self);
         let directory = self.directory();
         let spec = RunSpec { directory, overrides: args, decided, configuration, rows: Vec::new(), problems, notes };
         Ok(self.with_rows(spec, &typed))
@@ -284,13 +284,10 @@ impl Session {
             };
             return Err(Error::usage(format!("this copy of the project differs: `{name}` {difference}")));
         }
-        match configuration::hash(&spec.overrides, self) == spec.configuration {
-            true => Ok(()),
-            false => Err(Error::usage(
-                "this copy of the project differs: its configuration, or a file that the configuration needs, is not \
-                 that of the run",
-            )),
-        }
+        let here = configuration::hashes(&spec.overrides, self);
+        configuration::difference(&here, &spec.configuration).map_or(Ok(()), |difference| {
+            Err(Error::usage(format!("this copy of the project differs: {difference}")))
+        })
     }
 
     fn compile(&self, spec: &RunSpec, typed: &Typed, problems: &mut Vec<Diagnostic>) -> runner::Settings {

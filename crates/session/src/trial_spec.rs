@@ -360,7 +360,7 @@ mod tests {
             ("skills/refunds/notes.md", "Ask first.", "the skill of the trial"),
             ("agent/answer.ts", "export const answer = 'no';", "the configuration of the agent of the trial"),
             ("skills/refunds/tests/shop/orders.csv", "1,open", "the file of the trial"),
-            ("prices.yaml", "# none\n{}\n", "its configuration, or a file that the configuration needs"),
+            ("prices.yaml", "# none\n{}\n", "prices.yaml is not that of the run"),
         ] {
             let before = fs::read_to_string(other.join(file)).ok();
             fs::write(other.join(file), text).unwrap();

@@ -98,8 +98,12 @@ fn named_in(path: &Path) -> BTreeSet<PathBuf> {
     named_in_text(&text, path.parent().unwrap_or(Path::new("/")))
 }
 
+/// Folder of the project in the command of an agent, which works in another folder.
+const PROJECT: &str = "{project}/";
+
 /// Returns the files and folders named in `text`, relative to `directory`.
 pub(crate) fn named_in_text(text: &str, directory: &Path) -> BTreeSet<PathBuf> {
+    let text = text.replace(PROJECT, "");
     let is_part = |letter: char| letter.is_alphanumeric() || "_-./@+:#~".contains(letter);
     let words: BTreeSet<&str> = text.split(|letter: char| !is_part(letter)).collect();
     words.into_iter().filter_map(|word| existing(word, directory)).collect()
@@ -117,4 +121,20 @@ fn existing(word: &str, directory: &Path) -> Option<PathBuf> {
     let path = normalize(&directory.join(word));
     // A folder that contains the file itself is not a dependency.
     (path.exists() && !directory.starts_with(&path)).then_some(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_in_the_commands_of_agents_are_named_relative_to_the_project() {
+        let directory = tempfile::tempdir().unwrap();
+        for name in ["child.sh", "other.py"] {
+            std::fs::write(directory.path().join(name), "").unwrap();
+        }
+        let text = "command: [sh, '{project}/child.sh']\ncommand: python3 ./other.py {project}/none.py";
+        let named = named_in_text(text, directory.path());
+        assert_eq!(named, ["child.sh", "other.py"].map(|name| directory.path().join(name)).into());
+    }
 }

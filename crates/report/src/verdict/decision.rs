@@ -124,8 +124,17 @@ impl PairedCase<'_> {
 
     /// Returns `true` if the case went from passed to failed with a single trial on each side.
     fn failed_once(&self) -> bool {
+        self.changed_once(Ordering::Less)
+    }
+
+    /// Returns `true` if the case went from failed to passed with a single trial on each side.
+    fn passed_once(&self) -> bool {
+        self.changed_once(Ordering::Greater)
+    }
+
+    fn changed_once(&self, direction: Ordering) -> bool {
         let only = |counts: Counted| counts.trials() == 1;
-        self.change() == Some(Ordering::Less) && only(self.before.counts) && only(self.after.counts)
+        self.change() == Some(direction) && only(self.before.counts) && only(self.after.counts)
     }
 
     /// Returns `true` if only the first side has a result.
@@ -509,6 +518,11 @@ fn events(words: &Words<'_>, cases: &[PairedCase<'_>], is_worse: bool) -> Vec<St
     if !failed.is_empty() && !is_worse {
         let failed = named(&failed, "failed", "failed");
         events.push(format!("{failed} in {second} and passed in {first}, with one trial each"));
+        // Failures alone would suggest that the second side is worse.
+        let fixed = select(cases, PairedCase::passed_once);
+        if !fixed.is_empty() {
+            events.push(format!("{} in {second} and failed in {first}", named(&fixed, "passed", "passed")));
+        }
     }
     let lost = select(cases, PairedCase::lost_its_result);
     let gained =

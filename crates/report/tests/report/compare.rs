@@ -159,6 +159,16 @@ fn a_comparison_begins_with_a_sentence_and_decides() {
         ),
         ("pfp", "pfp", false, "No case changed: 2 of 3 cases passed in both.".to_owned()),
         (
+            "ppppff",
+            "ffpppp",
+            false,
+            format!(
+                "{open}4 of 6 cases passed in it, 4 of 6 in the first; 2 cases failed in the second run and passed in the \
+                 first run, with one trial each; 2 cases passed in the second run and failed in the first run. Other cases \
+                 like these: the true difference is probably between -94 and +94 points."
+            ),
+        ),
+        (
             "pppppppp",
             "uuuuuuuu",
             false,
@@ -361,7 +371,7 @@ fn a_comparison_shows_what_changed_in_a_case_in_every_format() {
 
 /// Returns what the page of a comparison shows without scripts.
 pub fn shown_without_scripts(comparison: &Comparison) -> String {
-    let page = report::comparison_page(std::slice::from_ref(comparison), &[], std::path::Path::new("")).unwrap();
+    let page = report::comparison_page(std::slice::from_ref(comparison), &[], std::path::Path::new(""), None).unwrap();
     let page = String::from_utf8(page).unwrap();
     let (_, main) = page.split_once("<main ").unwrap();
     format!("<main {}</main>\n", main.split_once("</main>").unwrap().0)
@@ -385,7 +395,7 @@ fn the_page_of_a_comparison_links_to_its_trials() {
         .iter()
         .map(|(run, record)| report::ComparedTrial::of("side", run, &events((*record).clone())).unwrap().unwrap())
         .collect();
-    let page = report::comparison_page(&[comparison], &trials, std::path::Path::new("")).unwrap();
+    let page = report::comparison_page(&[comparison], &trials, std::path::Path::new(""), None).unwrap();
     let page = String::from_utf8(page).unwrap();
     let of = |run: &str| format!("{run}%2Fcommit%3A%3Aonce%40fake%231");
     assert!(page.contains(&format!("<a href=\"#/compare/{}/{}\">side by side</a>", of(OLD), of(RUN))), "{page}");

@@ -4,7 +4,8 @@ mod preference;
 
 use std::cell::RefCell;
 use std::collections::HashSet;
-use std::io;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::ValueEnum;
@@ -20,6 +21,7 @@ use crate::error::CliError;
 use crate::exit;
 use crate::global::Global;
 use crate::place;
+use crate::reports::{check_directory, report_file};
 use crate::terminal::Terminal;
 use crate::workspace::WorkspaceArgs;
 use session::Session;
@@ -58,9 +60,15 @@ pub struct CompareArgs {
     /// 3 if there are too few trials to tell
     #[arg(long, value_name = "SHARE", value_parser = parse_share)]
     no_worse_than: Option<f64>,
-    /// Output format
-    #[arg(long, value_name = "FORMAT", default_value = "terminal")]
-    format: Format,
+    /// Output format, to standard output or into a file: `terminal`, `markdown`, `json` or `html`
+    #[arg(long, alias = "report", value_name = "FORMAT[=PATH]", default_value = "terminal", value_parser = parse_format)]
+    format: (Format, Option<PathBuf>),
+    /// Write to this file instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Address of a `trialrun serve` with the same record, to which Markdown links [default: `TRIALRUN_SERVE_URL`]
+    #[arg(long, value_name = "URL", value_parser = parse_server)]
+    serve_url: Option<String>,
     /// Print JSON, the same as `--format json`
     #[arg(long, conflicts_with = "format")]
     json: bool,
@@ -93,6 +101,33 @@ enum Format {
     Html,
 }
 
+/// Reads the value of `--format`: a format, and the file to write.
+fn parse_format(written: &str) -> Result<(Format, Option<PathBuf>), String> {
+    let (name, file) = match written.split_once('=') {
+        Some((name, file)) => (name, Some(file).filter(|file| *file != "-").map(PathBuf::from)),
+        None => (written, None),
+    };
+    let format = Format::from_str(name, false)
+        .map_err(|_| format!("unknown format `{name}`; formats: terminal, markdown, json, html"))?;
+    Ok((format, file))
+}
+
+/// Variable with the address of a server that has the pages of the record.
+const SERVE_URL: &str = "TRIALRUN_SERVE_URL";
+
+/// Reads the address of a server, and removes the slash at its end.
+fn parse_server(written: &str) -> Result<String, String> {
+    let url = reqwest::Url::parse(written).ok().filter(|url| ["http", "https"].contains(&url.scheme()));
+    let url = url.filter(|url| url.query().is_none() && url.fragment().is_none() && !url.as_str().contains(['(', ')']));
+    match url {
+        Some(url) if url.username().is_empty() && url.password().is_none() => {
+            Ok(url.as_str().trim_end_matches('/').to_owned())
+        }
+        Some(_) => Err("leave out the name and the password, which everybody could read".to_owned()),
+        None => Err("write an address such as `https://trials.example.com`".to_owned()),
+    }
+}
+
 impl Format {
     /// Returns the number of changed cases that are shown with their evidence.
     fn detailed(self) -> usize {
@@ -123,6 +158,11 @@ struct ComparisonOptions {
 }
 
 impl ComparisonOptions {
+    /// Compares without a judge.
+    fn of(threshold: f64, format: Format) -> Self {
+        Self { threshold, format, judge: None, trials: RefCell::default() }
+    }
+
     /// Keeps the trials of a comparison that its page shows.
     fn keep_trials(&self, comparison: &Comparison, sides: &[&Side]) -> Result<(), CliError> {
         if self.format != Format::Html {
@@ -174,14 +214,23 @@ impl Side {
 
 /// Compares two runs, or parts of one; exits with 1 on a regression.
 pub fn run(global: &Global, args: &CompareArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
-    let format = if args.json { Format::Json } else { args.format };
+    let (format, file) = if args.json { (Format::Json, &None) } else { (args.format.0, &args.format.1) };
+    let file = args.output.as_deref().or(file.as_deref());
+    file.map_or(Ok(()), check_directory)?;
+    let style = if file.is_some() { Style::plain() } else { terminal.out_style };
     let context = place::open(global, &[])?;
     let configured = context.project.regression_threshold.as_ref().map(|set| set.value);
+    let named = context.environment().get(SERVE_URL).filter(|url| !url.is_empty());
+    let server = match (&args.serve_url, named) {
+        (Some(server), _) => Some(server.clone()),
+        (None, Some(named)) => {
+            Some(parse_server(named).map_err(|reason| CliError::usage(format!("`{SERVE_URL}`: {reason}")))?)
+        }
+        (None, None) => None,
+    };
     let options = ComparisonOptions {
-        threshold: args.threshold.or(configured).unwrap_or(report::THRESHOLD),
-        format,
         judge: args.preference.open(&context, terminal)?,
-        trials: RefCell::default(),
+        ..ComparisonOptions::of(args.threshold.or(configured).unwrap_or(report::THRESHOLD), format)
     };
     let find = |given: Option<&str>, default: &str| Side::read(args.place.find(global, given, default)?);
     let comparisons = match args.by {
@@ -200,22 +249,40 @@ pub fn run(global: &Global, args: &CompareArgs, terminal: &Terminal) -> Result<E
         Some(margin) => comparisons.into_iter().map(|each| each.with_margin(margin)).collect(),
         None => comparisons,
     };
-    match format {
-        Format::Json => terminal.json(&to_json(&comparisons, args.by)),
+    let text = match format {
+        Format::Json => serde_json::to_string_pretty(&to_json(&comparisons, args.by)).unwrap_or_default() + "\n",
         Format::Terminal => {
-            terminal.out(&joined(&comparisons, |each| each.draw(&terminal.out_style)));
+            let mut text = joined(&comparisons, |each| each.draw(&style));
             if !args.any && comparisons.iter().any(|each| each.has_regressions() && !each.has_regressed()) {
-                terminal.out("  `--any` fails on any regression; `run --trials 5` runs each case five times.\n");
+                text.push_str("  `--any` fails on any regression; `run --trials 5` runs each case five times.\n");
             }
+            text
         }
         Format::Markdown => {
             let most = COMMENT / comparisons.len().max(1);
-            terminal.out(&joined(&comparisons, |each| each.to_markdown(most)));
+            let link = |each: &Comparison| match (&server, each.page_path()) {
+                (Some(server), Some(path)) => format!("\n[All trials, with their transcripts]({server}{path})\n"),
+                _ => String::new(),
+            };
+            joined(&comparisons, |each| {
+                let link = link(each);
+                each.to_markdown(most.saturating_sub(link.len())) + &link
+            })
         }
         Format::Html => {
-            let page = report::comparison_page(&comparisons, &options.trials.borrow(), &folder_in_repository());
-            terminal.out(&String::from_utf8_lossy(&page.map_err(|error| unwritten(&error))?));
+            let page = report::comparison_page(&comparisons, &options.trials.borrow(), &folder_in_repository(), None);
+            String::from_utf8_lossy(&page.map_err(|error| unwritten(&error))?).into_owned()
         }
+    };
+    match file {
+        Some(file) => {
+            let mut opened = report_file(file)?;
+            opened
+                .write_all(text.as_bytes())
+                .and_then(|()| opened.flush())
+                .map_err(|error| CliError::environment(format!("cannot write {}: {error}", file.display())))?;
+        }
+        None => terminal.out(&text),
     }
     Ok(ExitCode::from(code_of(&comparisons, args.any)))
 }
@@ -245,12 +312,7 @@ fn code_of(comparisons: &[Comparison], any: bool) -> u8 {
 /// Returns an error if there is no such run.
 pub fn runs(session: &Session, before: &str, after: &str) -> Result<(String, Value, u8), CliError> {
     let configured = session.project.regression_threshold.as_ref().map(|set| set.value);
-    let options = ComparisonOptions {
-        threshold: configured.unwrap_or(report::THRESHOLD),
-        format: Format::Json,
-        judge: None,
-        trials: RefCell::default(),
-    };
+    let options = ComparisonOptions::of(configured.unwrap_or(report::THRESHOLD), Format::Json);
     let side = |wanted: &str| {
         let store = session.read_store()?;
         let (run, _) = session::named_run(&*store, wanted)?;
@@ -261,8 +323,36 @@ pub fn runs(session: &Session, before: &str, after: &str) -> Result<(String, Val
     Ok((text, to_json(&comparisons, None), code_of(&comparisons, false)))
 }
 
+/// A recorded run, and its record.
+pub type Recorded = (Box<dyn Store>, RunRow);
+
+/// Compares two runs. Returns the comparison as JSON.
+///
+/// # Errors
+/// Returns an error if a run cannot be read.
+pub fn recorded_json(before: Recorded, after: Recorded, threshold: f64) -> Result<Value, CliError> {
+    let options = ComparisonOptions::of(threshold, Format::Json);
+    Ok(to_json(&[between(&Side::read(before)?, &Side::read(after)?, &options)?], None))
+}
+
+/// Compares two runs. Returns the comparison as a page of a server, whose list of runs is at `/`.
+///
+/// # Errors
+/// Returns an error if a run cannot be read.
+pub fn recorded_page(before: Recorded, after: Recorded, threshold: f64, folder: &Path) -> Result<Vec<u8>, CliError> {
+    let options = ComparisonOptions::of(threshold, Format::Html);
+    let comparison = between(&Side::read(before)?, &Side::read(after)?, &options)?;
+    let page = report::comparison_page(&[comparison], &options.trials.borrow(), folder, Some("/"));
+    page.map_err(|error| unwritten(&error))
+}
+
 /// Compares two runs.
 fn between(before: &Side, after: &Side, options: &ComparisonOptions) -> Result<Comparison, CliError> {
+    if before.run.id == after.run.id {
+        return Err(CliError::usage(format!("both sides are the run {}", before.run.short))
+            .hint("`trialrun compare previous latest` compares the last two runs")
+            .hint("`--by model`, `--by agent` or `--by variant` compares parts of one run"));
+    }
     let (had, has) = (before.store.info(&before.run.id)?, after.store.info(&after.run.id)?);
     let mut comparison = Comparison::of(&before.trials, &after.trials, options.threshold)
         .with_runs(&before.run, &after.run)

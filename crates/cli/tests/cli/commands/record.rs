@@ -349,6 +349,7 @@ fn a_shard_without_cases_is_recorded_so_it_is_not_missing() {
 #[test]
 fn two_runs_are_compared_and_a_regression_is_a_failure() {
     let project = demo();
+    project.run(&["run"]).exits(1);
     project.run(&["run", "--label", "before"]).exits(1);
     project.write("skills/greet/tests/a.yaml", &scenario("first", "good morning"));
     project.write("skills/greet/tests/b.yaml", &scenario("second", "hello after all"));
@@ -376,8 +377,10 @@ fn two_runs_are_compared_and_a_regression_is_a_failure() {
     let files: Vec<&Value> =
         comparison["test_files"].as_array().unwrap().iter().map(|change| &change["file"]).collect();
     assert_eq!(files, ["skills/greet/tests/a.yaml", "skills/greet/tests/b.yaml"]);
-    project.run(&["compare", "before", "before", "--any"]).exits(0);
-    let within = |share: &str| project.run(&["compare", "before", "before", "--no-worse-than", share]);
+    let same = project.run(&["compare", "before", "before", "--any"]).exits(2).err;
+    assert!(same.contains("both sides are the run "), "{same}");
+    project.run(&["compare", "latest~2", "before", "--any"]).exits(0);
+    let within = |share: &str| project.run(&["compare", "latest~2", "before", "--no-worse-than", share]);
     let open = within("0.05").exits(3).out;
     assert!(open.contains("Cannot tell yet whether it is worse by more than 5 points"), "{open}");
     let shown = within("0.9").exits(0).out;
@@ -385,8 +388,11 @@ fn two_runs_are_compared_and_a_regression_is_a_failure() {
     assert!(within("5").exits(2).err.contains("from 0 to 1"));
     project.run(&["compare", "before", "--any"]).exits(1);
     project.run(&["compare", "--any"]).exits(1);
-    let page = project.run(&["compare", "--format", "html"]).exits(0).out;
+    let silent = project.run(&["compare", "--report", "html=page.html"]).exits(0).out;
+    assert_eq!(silent, "");
+    let page = project.read("page.html");
     assert!(page.starts_with("<!doctype html>") && page.contains("greet::first"), "{page}");
+    assert!(project.run(&["compare", "--format", "pdf"]).exits(2).err.contains("unknown format `pdf`; formats: "));
     assert!(page.contains("test files changed"), "{page}");
     let comment = project.run(&["compare", "--format", "markdown"]).exits(0).out;
     assert!(comment.starts_with("**Cannot tell yet") && comment.contains("<details>"), "{comment}");
@@ -411,7 +417,7 @@ fn two_runs_are_compared_and_a_regression_is_a_failure() {
     assert!(!trend.out.contains("flaky"), "the test file changed: {}", trend.out);
     let trend = project.run(&["trend", "--json"]).exits(0).json();
     let labels: Vec<&Value> = trend["runs"].as_array().unwrap().iter().map(|run| &run["label"]).collect();
-    assert_eq!(labels, ["before", "after"]);
+    assert_eq!(labels[1..], ["before", "after"]);
     let near = project.run(&["trend", "--case", "frist"]).exits(2);
     assert!(near.err.contains("did you mean `first`?"), "{}", near.err);
 }

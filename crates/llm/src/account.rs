@@ -31,6 +31,8 @@ struct State {
     /// Current limit on concurrent requests.
     room: f64,
     paused_until: Option<Instant>,
+    /// End of a pause for which the provider asked another process.
+    paused_elsewhere: Option<Instant>,
     /// Time at which the limit was last reduced.
     cut_at: Option<Instant>,
     requests_paid: Option<Instant>,
@@ -111,7 +113,7 @@ impl Account {
         let mut state = self.state();
         let requests = self.requests.map(|_| Allowance::free_at(state.requests_paid, now));
         let tokens = self.tokens.map(|_| Allowance::free_at(state.tokens_paid, now));
-        let shut = [state.paused_until, requests, tokens].into_iter().flatten().max();
+        let shut = [state.paused_until, state.paused_elsewhere, requests, tokens].into_iter().flatten().max();
         if let Some(until) = shut.filter(|until| *until > now) {
             return Admission::ShutUntil(until);
         }
@@ -123,6 +125,16 @@ impl Account {
             allowance.pay(&mut state.requests_paid, 1, now);
         }
         Admission::Granted(Permit { account: Arc::clone(self), since: now })
+    }
+
+    /// Returns the rest of a pause for which the provider asked this process.
+    pub(crate) fn pause_left(&self) -> Option<Duration> {
+        self.state().paused_until?.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())
+    }
+
+    /// Pauses all callers because the provider asked another process for it.
+    pub(crate) fn pause_elsewhere(&self, left: Duration) {
+        self.state().paused_elsewhere = Instant::now().checked_add(left);
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -195,6 +207,18 @@ mod tests {
             task.await.unwrap();
         }
         assert_eq!(*order.lock().unwrap(), [0, 1, 2]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_pause_of_another_process_delays_callers_and_is_not_passed_on() {
+        let account = account(&Policy::default());
+        account.pause_elsewhere(Duration::from_secs(20));
+        assert_eq!(account.pause_left(), None);
+        assert!(at_once(&account).await.is_none());
+        tokio::time::advance(Duration::from_secs(20)).await;
+        let permit = at_once(&account).await.unwrap();
+        permit.pause(Duration::from_secs(5));
+        assert_eq!(account.pause_left(), Some(Duration::from_secs(5)));
     }
 
     #[tokio::test(start_paused = true)]

@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use jiff::civil::Date;
 use tokio::sync::OnceCell;
@@ -115,6 +117,29 @@ impl Providers {
         let account = accounts.entry((origin, key)).or_insert_with(|| Arc::new(Account::new(policy)));
         Arc::clone(account)
     }
+
+    /// Returns the accounts for which providers asked this process to pause, by name, and the rest of each pause. Other
+    /// processes with the same key use the same name.
+    pub fn pauses(&self) -> Vec<(String, Duration)> {
+        let accounts = self.shared.accounts.lock().unwrap_or_else(PoisonError::into_inner);
+        accounts.iter().filter_map(|(sign, account)| Some((name_of(sign), account.pause_left()?))).collect()
+    }
+
+    /// Pauses requests to an account, because its provider asked another process for it.
+    pub fn pause(&self, name: &str, left: Duration) {
+        let accounts = self.shared.accounts.lock().unwrap_or_else(PoisonError::into_inner);
+        accounts
+            .iter()
+            .filter(|(sign, _)| name_of(sign) == name)
+            .for_each(|(_, account)| account.pause_elsewhere(left));
+    }
+}
+
+/// Returns a name for an account, from which its key cannot be found out.
+fn name_of(sign: &Sign) -> String {
+    let mut hasher = DefaultHasher::new();
+    sign.hash(&mut hasher);
+    format!("{} {:016x}", sign.0, hasher.finish())
 }
 
 impl fmt::Debug for Providers {

@@ -5,10 +5,10 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use model::{AttemptRecord, CassetteMode, Event, Isolation, RemoteMode, RunInfo, TrialId};
+use model::{AttemptRecord, CassetteMode, Event, Isolation, RemoteMode, RunInfo};
 use runner::{ChangedBudget, Place, PlaceState, PlannedTrial, Progress};
 use sandbox::{BoxFuture, Breakage, Host};
-use session::{Planned, Session};
+use session::{Planned, Session, TrialSpecs};
 use store::postgres::Settings;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::sleep;
@@ -17,7 +17,7 @@ use crate::bundle::{Bundle, Collected};
 use crate::chunk::unpack;
 use crate::database::{Database, PROGRESS};
 use crate::error::QueueError;
-use crate::needs::{NeedsOfPlan, caps, missing, needs};
+use crate::needs::{NeedsOfPlan, agent_without_version, caps, missing, most_common_version, needs, unchosen};
 use crate::statements::coordinator::{NewRun, NewTrial};
 
 /// Longest time between two looks at the queue. Notifications shorten it.
@@ -40,6 +40,10 @@ pub struct CoordinatorOptions {
     pub limits: Vec<(String, u64)>,
     /// Time that a trial waits for a worker that can run it.
     pub patience: Duration,
+    /// True if all trials of an agent run with the same version of it.
+    pub same_version: bool,
+    /// Id of the run that is resumed, if it is not new.
+    pub resumed: Option<String>,
     /// Receives messages for the user while the run is in progress.
     pub notice: Box<dyn Fn(String) + Send>,
 }
@@ -48,8 +52,10 @@ pub struct CoordinatorOptions {
 pub struct Coordinator {
     commands: mpsc::UnboundedSender<Command>,
     state: watch::Receiver<PlaceState>,
-    specs: HashMap<TrialId, String>,
+    specs: TrialSpecs,
     needs: NeedsOfPlan,
+    /// True if a trial needs the version of its agent that the first ones have.
+    same_version: bool,
     host: Arc<Host>,
     isolation: Mutex<Option<Isolation>>,
     left_out: Vec<String>,
@@ -78,9 +84,7 @@ impl Coordinator {
             trials.iter().map(|trial| format!("{}::{}", trial.id.suite, trial.id.case)).collect();
         let spec = planned.spec.limited_to(cases);
         let spec = session.spec_to_json(&spec).map_err(|error| QueueError::Refused(error.to_string()))?;
-        let as_json = |spec: &session::TrialSpec| serde_json::to_string(spec).map(|json| (spec.id.clone(), json));
-        let specs = session.trial_specs(planned).iter().map(as_json).collect::<Result<_, _>>();
-        let specs = specs.map_err(|error| QueueError::Damaged("a trial", error.to_string()))?;
+        let specs = session.trial_specs(planned);
         let budget = &planned.plan.settings.limits;
         let (cost, tokens) = spent(&planned.plan.earlier.summary);
         let run = EnteredRun {
@@ -97,6 +101,7 @@ impl Coordinator {
             max_tokens: budget.max_run_tokens,
             spent: (cost, tokens),
         };
+        let same_version = options.same_version;
         let (commands, received) = mpsc::unbounded_channel();
         let (changes, state) = watch::channel(PlaceState::default());
         let (ready, opened) = std::sync::mpsc::channel();
@@ -110,7 +115,7 @@ impl Coordinator {
                 }
             };
             runtime.block_on(async {
-                match Database::open(&options.settings, Some(PROGRESS)).await {
+                match open(&options).await {
                     Ok(database) => {
                         let _ = ready.send(Ok(()));
                         Actor::new(database, run, changes, options).run(received).await;
@@ -126,6 +131,7 @@ impl Coordinator {
             state,
             specs,
             needs: NeedsOfPlan::of(&planned.plan),
+            same_version,
             host: Arc::clone(&session.host),
             isolation: Mutex::default(),
             left_out: left_out.into_iter().map(|(file, reason)| format!("{file}: {reason}")).collect(),
@@ -137,10 +143,29 @@ impl Coordinator {
         &self.left_out
     }
 
+    fn needs_of(&self, trial: &PlannedTrial) -> Vec<String> {
+        let isolation = self.isolation.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut needs = needs(trial, &self.needs, isolation.as_ref(), &self.host);
+        // Only programs have versions that differ from machine to machine.
+        if self.same_version && trial.config.is_none() && trial.agent.description().program.is_some() {
+            needs.push(unchosen(trial.agent.name()));
+        }
+        needs
+    }
+
     fn send(&self, command: Command) {
         // Fails if the thread has ended, which the answers show.
         let _ = self.commands.send(command);
     }
+}
+
+/// Connects to the queue.
+async fn open(options: &CoordinatorOptions) -> Result<Database, QueueError> {
+    let database = Database::open(&options.settings, Some(PROGRESS)).await?;
+    if let Some(run) = &options.resumed {
+        database.check_free(run).await?;
+    }
+    Ok(database)
 }
 
 /// Checks that workers can do what the run asks.
@@ -194,21 +219,19 @@ impl Place for Coordinator {
         self.state.clone()
     }
 
+    fn requirements(&self, trial: &PlannedTrial) -> Vec<String> {
+        self.needs_of(trial).into_iter().chain(caps(trial)).collect()
+    }
+
     fn submit(&self, trial: &PlannedTrial, earlier: &[AttemptRecord]) -> mpsc::Receiver<Progress> {
         let (progress, receiver) = mpsc::channel(CHUNKS);
-        let spec = self.specs.get(&trial.id);
+        let spec = self.specs.get(&trial.id).and_then(|spec| serde_json::to_string(&spec).ok());
         let (Some(spec), Ok(earlier)) = (spec, serde_json::to_string(earlier)) else {
             let _ = progress.try_send(Progress::Refused(Breakage::harness("the trial has no description")));
             return receiver;
         };
-        let isolation = self.isolation.lock().unwrap_or_else(PoisonError::into_inner);
-        let new = NewTrial {
-            id: trial.id.to_string(),
-            spec: spec.clone(),
-            needs: needs(trial, &self.needs, isolation.as_ref(), &self.host),
-            caps: caps(trial),
-            earlier,
-        };
+        let (needs, caps) = (self.needs_of(trial), caps(trial));
+        let new = NewTrial { id: trial.id.to_string(), spec, needs, caps, earlier };
         self.send(Command::Submit(new, progress));
         receiver
     }
@@ -269,6 +292,8 @@ struct Actor {
     checked: Option<Instant>,
     /// Time since which trials with these needs have waited although no worker can run them.
     in_vain: HashMap<Vec<String>, Instant>,
+    /// Needs for versions that were chosen, by the needs for which they stand.
+    versions: HashMap<String, String>,
     /// Workers that cannot prepare the run, of which the user knows.
     refused: HashSet<String>,
     /// Time since which there has been no worker.
@@ -296,6 +321,7 @@ impl Actor {
             failed: None,
             checked: None,
             in_vain: HashMap::new(),
+            versions: HashMap::new(),
             refused: HashSet::new(),
             alone: None,
             is_alone_reported: false,
@@ -319,7 +345,12 @@ impl Actor {
                     Command::Submit(_, progress) if self.is_withdrawn => {
                         let _ = progress.try_send(Progress::Withdrawn(None));
                     }
-                    Command::Submit(trial, progress) => {
+                    Command::Submit(mut trial, progress) => {
+                        for need in &mut trial.needs {
+                            if let Some(version) = self.versions.get(need) {
+                                need.clone_from(version);
+                            }
+                        }
                         self.followed.insert(trial.id.clone(), Followed { progress, attempt: 0, next: 0 });
                         new.push(trial);
                     }
@@ -348,7 +379,9 @@ impl Actor {
             }
             if let Some(reason) = &self.failed {
                 for (_, trial) in self.followed.drain() {
-                    let _ = trial.progress.try_send(Progress::Refused(Breakage::environment(reason.clone())));
+                    let refused = Progress::Refused(Breakage::environment(reason.clone()));
+                    // Events of the trial may still wait for the record.
+                    tokio::spawn(async move { drop(trial.progress.send(refused).await) });
                 }
             }
         }
@@ -502,6 +535,15 @@ impl Actor {
             (self.notice)(format!("note: waiting for a worker{other_version}; `trialrun work` starts one\n"));
         }
         self.is_alone_reported &= is_alone;
+        for need in waiting.iter().flat_map(|(needs, ..)| needs) {
+            let Some(agent) = agent_without_version(need).filter(|_| !self.versions.contains_key(need)) else {
+                continue;
+            };
+            if let Some(version) = most_common_version(agent, &ours) {
+                self.database.choose_version(run, need, &version).await?;
+                self.versions.insert(need.clone(), version);
+            }
+        }
         let mut in_vain = HashMap::new();
         for (needs, trial, count) in waiting {
             let lacks = match missing(&needs, ours.iter().map(|worker| worker.has.as_slice())) {

@@ -1,5 +1,6 @@
 //! What a trial needs of a worker, and what a worker has, as words that the database can compare: `agent:codex`,
-//! `key:OPENAI_API_KEY`, `provider:anthropic`, `sandbox:isolated`, `isolation:isolated/network`, `label:gpu`.
+//! `version:codex/0.172.0`, `key:OPENAI_API_KEY`, `provider:anthropic`, `sandbox:isolated`, `isolation:isolated/network`,
+//! `label:gpu`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,6 +9,8 @@ use agent::{AGENTS, Agent};
 use model::{CassetteMode, Isolation};
 use runner::{ModelChoice, Plan, PlannedTrial};
 use sandbox::{Host, Registry, SANDBOXES, SandboxOptions};
+
+use crate::statements::Announcement;
 
 /// Prefix of tags that name a label: a case with the tag `worker:gpu` runs only on workers with the label `gpu`.
 const TAG: &str = "worker:";
@@ -74,6 +77,32 @@ impl NeedsOfPlan {
     }
 }
 
+/// Version of an agent that is not chosen yet, so that no worker has it.
+const UNCHOSEN: &str = "?";
+
+/// Returns the need for the version of an agent that all its trials have, before it is chosen.
+pub(crate) fn unchosen(agent: &str) -> String {
+    format!("version:{agent}/{UNCHOSEN}")
+}
+
+/// Returns the agent whose version is not chosen yet, if `need` is about that.
+pub(crate) fn agent_without_version(need: &str) -> Option<&str> {
+    need.strip_prefix("version:")?.strip_suffix(UNCHOSEN)?.strip_suffix('/')
+}
+
+/// Returns the need for the version of an agent that most free places of these workers have; of two, the later one in
+/// the order of their names. `None` if no worker has the agent.
+pub(crate) fn most_common_version(agent: &str, workers: &[Announcement]) -> Option<String> {
+    let prefix = format!("version:{agent}/");
+    let mut places: BTreeMap<&String, i64> = BTreeMap::new();
+    for worker in workers {
+        for version in worker.has.iter().filter(|has| has.starts_with(&prefix)) {
+            *places.entry(version).or_default() += worker.slots;
+        }
+    }
+    places.into_iter().max_by_key(|(_, slots)| *slots).map(|(version, _)| version.clone())
+}
+
 /// Returns the names of the limits that a trial counts against: its agent, its model, and both.
 pub(crate) fn caps(planned: &PlannedTrial) -> Vec<String> {
     let agent = &planned.arm.agent;
@@ -86,8 +115,10 @@ pub(crate) async fn offer(host: &Arc<Host>, agents: &[&'static dyn Agent], label
     let mut has: BTreeSet<String> = labels.iter().map(|label| format!("label:{label}")).collect();
     let blank = without_keys(host);
     for agent in AGENTS.iter().chain(agents) {
-        if agent.ready(host).await.ready {
+        let readiness = agent.ready(host).await;
+        if readiness.ready {
             has.insert(format!("agent:{}", agent.name()));
+            has.extend(readiness.version.map(|version| format!("version:{}/{version}", agent.name())));
         }
         // A program that is signed in needs no key.
         if agent.missing_key(host, None).is_none() {
@@ -137,6 +168,10 @@ pub(crate) fn missing<'a>(needs: &[String], workers: impl Iterator<Item = &'a [S
     let least = workers.map(lacks).min_by_key(Vec::len)?;
     let words = |need: &String| match need.split_once(':') {
         Some(("agent", name)) => format!("the agent `{name}`"),
+        Some(("version", name)) => match agent_without_version(need) {
+            Some(agent) => format!("a known version of the agent `{agent}`"),
+            None => format!("the version `{name}` that the first trials have"),
+        },
         Some(("key", name)) => format!("the key `{name}`"),
         Some(("provider", name)) => format!("the key for `{name}` models"),
         Some(("sandbox", name)) => format!("`{name}` sandboxes"),
@@ -150,6 +185,27 @@ pub(crate) fn missing<'a>(needs: &[String], workers: impl Iterator<Item = &'a [S
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_version_with_most_places_is_chosen() {
+        let worker = |has: &[&str], slots| Announcement {
+            id: "w".into(),
+            host: "h".into(),
+            pid: 1,
+            program: "1".into(),
+            has: has.iter().map(|has| (*has).to_owned()).collect(),
+            slots,
+        };
+        let workers = [
+            worker(&["agent:codex", "version:codex/1.0"], 2),
+            worker(&["version:codex/1.1"], 3),
+            worker(&["version:codex/1.0", "version:codex-x/9"], 2),
+        ];
+        assert_eq!(most_common_version("codex", &workers).as_deref(), Some("version:codex/1.0"));
+        assert_eq!(most_common_version("opencode", &workers), None);
+        assert_eq!(agent_without_version(&unchosen("codex")), Some("codex"));
+        assert_eq!(agent_without_version("version:codex/1.0"), None);
+    }
 
     #[test]
     fn the_worker_that_lacks_the_least_decides_what_is_missing() {

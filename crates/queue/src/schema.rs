@@ -6,7 +6,8 @@ use tokio_postgres::Client;
 use crate::error::QueueError;
 
 /// Steps that bring the tables up to date, one for each version.
-const STEPS: [&str; 1] = ["
+const STEPS: [&str; 2] = [
+    "
 CREATE TABLE queue_runs (
     id text PRIMARY KEY,
     label text,
@@ -85,7 +86,14 @@ CREATE TABLE queue_blobs (
     digest text PRIMARY KEY,
     body bytea NOT NULL
 );
-"];
+",
+    "
+CREATE TABLE queue_pauses (
+    account text PRIMARY KEY,
+    until timestamptz NOT NULL
+);
+",
+];
 
 /// Key of the lock under which tables are changed.
 const LOCK: i64 = 0x7472_6961_6c71;

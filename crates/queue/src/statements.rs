@@ -26,6 +26,13 @@ pub(crate) struct Announcement {
     pub(crate) slots: i64,
 }
 
+impl Announcement {
+    /// Returns the name of the worker in messages. A machine may have several.
+    pub(crate) fn name(&self) -> String {
+        format!("{} (process {})", self.host, self.pid)
+    }
+}
+
 impl Database {
     /// Returns the workers that answer, with their versions of trialrun.
     pub(crate) async fn workers(&self) -> Result<Vec<Announcement>, QueueError> {

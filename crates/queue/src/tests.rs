@@ -127,7 +127,7 @@ fn a_worker_whose_lease_has_expired_cannot_finish_the_trial() {
     queue.wait(queue.database.append(&first, 0, b"begin"));
     queue.sql("UPDATE queue_trials SET lease_until = now() - interval '1 second'");
     let lost = queue.wait(queue.database.sweep("r"));
-    assert_eq!(lost, [LostTrial { trial: "t".into(), reason: "the worker on h no longer answers".into() }]);
+    assert_eq!(lost, [LostTrial { trial: "t".into(), reason: "the worker on h (process 1) no longer answers".into() }]);
     assert_eq!(queue.claimed(&other), None, "it waits for its coordinator");
     queue.wait(queue.database.submit("r", &[NewTrial { earlier: "[1]".into(), ..trial("t", &[], &[]) }]));
     let second = queue.claim(&other).unwrap();
@@ -237,12 +237,31 @@ fn heartbeats_bring_orders_to_workers() {
     queue.wait(queue.database.set_state("r", &["running"], "killing"));
     assert_eq!(orders(), [Order::Kill]);
     let [run] = queue.wait(queue.database.queued_runs()).try_into().unwrap();
-    assert_eq!((run.waiting, run.running), (0, vec![("a".to_owned(), "h".to_owned())]));
+    assert_eq!((run.waiting, run.running), (0, vec![("a".to_owned(), "h (process 1)".to_owned())]));
     queue.wait(queue.database.release(&claim, "w", "no disk"));
     queue.wait(queue.database.refuse(&claim, "w", "it is given back already"));
     assert_eq!(queue.wait(queue.database.refusals("r")), []);
     let [lost] = queue.wait(queue.database.sweep("r")).try_into().unwrap();
-    assert_eq!(lost.reason, "the worker on h gave the trial back: no disk");
+    assert_eq!(lost.reason, "the worker on h (process 1) gave the trial back: no disk");
+}
+
+#[test]
+fn pauses_of_providers_are_shared_until_they_end() {
+    let queue = Queue::new();
+    let share = |pauses: &[(&str, i64)]| {
+        let pauses: Vec<(String, i64)> = pauses.iter().map(|(account, rest)| ((*account).to_owned(), *rest)).collect();
+        let mut shared = queue.wait(queue.database.share_pauses(&pauses));
+        shared.sort();
+        shared
+    };
+    assert_eq!(share(&[]), []);
+    share(&[("a", 60_000), ("b", 90_000)]);
+    let shared = share(&[("a", 1000)]);
+    let [(a, of_a), (b, of_b)] = &shared[..] else { panic!("{shared:?}") };
+    assert_eq!((a.as_str(), b.as_str()), ("a", "b"));
+    assert!((30_000..=60_000).contains(of_a) && (60_000..=90_000).contains(of_b), "the longer one counts: {shared:?}");
+    queue.sql("UPDATE queue_pauses SET until = now() - interval '1 second' WHERE account = 'a'");
+    assert_eq!(share(&[]).len(), 1);
 }
 
 #[test]

@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use agent::Agent;
 use mask::Mask;
-use model::{AttemptRecord, Envelope, Event, Outcome, TrialId, TrialRecord};
+use model::{AttemptRecord, Envelope, Event, Outcome, TrialRecord};
 use runner::{Listener, PlannedTrial, Pool, StopLevel};
 use sandbox::Host;
-use session::{Place, Planned, RunSpec, Session, TrialSpec};
+use session::{Place, Planned, RunSpec, Session, TrialSpec, TrialSpecs};
 use store::postgres::Settings;
 use tokio::sync::{OnceCell, watch};
 use tokio::task::{JoinSet, spawn_blocking};
@@ -96,6 +96,7 @@ pub async fn work(options: WorkerOptions, mut stop_level: watch::Receiver<StopLe
     let mut tasks: JoinSet<Ended> = JoinSet::new();
     let (mut unprepared, mut finished, mut claimed): (Vec<String>, usize, usize) = (Vec::new(), 0, 0);
     let mut heard: Option<Instant> = None;
+    let mut shared: Option<Instant> = None;
     let mut idle = Instant::now();
     let mut has_work = true;
     let ended = loop {
@@ -124,6 +125,12 @@ pub async fn work(options: WorkerOptions, mut stop_level: watch::Receiver<StopLe
                 if let Err(error) = control.release(&claim, &announcement.id, "the connection was lost").await {
                     tracing::warn!(%error, "cannot give a trial back");
                 }
+            }
+        }
+        if shared.is_none_or(|shared| shared.elapsed() >= HEARTBEAT) {
+            shared = Some(Instant::now());
+            if let Err(error) = context.share_pauses(&control).await {
+                tracing::warn!(%error, "cannot share pauses of providers");
             }
         }
         let mut is_empty = false;
@@ -264,7 +271,7 @@ type Runs = HashMap<String, Arc<OnceCell<Result<Arc<Prepared>, String>>>>;
 /// A run, planned on this machine.
 struct Prepared {
     pool: Pool,
-    specs: HashMap<TrialId, TrialSpec>,
+    specs: TrialSpecs,
 }
 
 impl Context {
@@ -364,6 +371,23 @@ impl Context {
         Ok(Arc::new(Prepared { pool, specs }))
     }
 
+    /// Tells other workers which pauses providers ask for, and keeps those for which they asked other workers.
+    async fn share_pauses(&self, control: &Database) -> Result<(), QueueError> {
+        let runs: Vec<_> = self.runs().values().cloned().collect();
+        let prepared: Vec<&Arc<Prepared>> = runs.iter().filter_map(|run| run.get()?.as_ref().ok()).collect();
+        if prepared.is_empty() {
+            return Ok(());
+        }
+        let in_ms = |left: Duration| i64::try_from(left.as_millis()).unwrap_or(i64::MAX);
+        let own = prepared.iter().flat_map(|prepared| prepared.pool.providers().pauses());
+        let own: Vec<(String, i64)> = own.map(|(account, left)| (account, in_ms(left))).collect();
+        for (account, left) in control.share_pauses(&own).await? {
+            let left = Duration::from_millis(u64::try_from(left).unwrap_or_default());
+            prepared.iter().for_each(|prepared| prepared.pool.providers().pause(&account, left));
+        }
+        Ok(())
+    }
+
     /// Forgets all runs, and removes what their killed trials left behind.
     async fn close(&self) {
         let runs = std::mem::take(&mut *self.runs());
@@ -388,7 +412,7 @@ fn plan(
     state: PathBuf,
     host: Arc<Host>,
     agents: Vec<&'static dyn Agent>,
-) -> Result<(Planned, HashMap<TrialId, TrialSpec>), String> {
+) -> Result<(Planned, TrialSpecs), String> {
     let spec: RunSpec = serde_json::from_str(spec).map_err(|error| error.to_string())?;
     let directory = folder.join(spec.directory().unwrap_or(Path::new("")));
     let planned = || {
@@ -405,10 +429,10 @@ fn plan(
 /// Returns the planned trial, with its attempts that were lost.
 fn trial_of(claim: &Claim, prepared: &Prepared) -> Result<(Arc<PlannedTrial>, Vec<AttemptRecord>), String> {
     let spec: TrialSpec = serde_json::from_str(&claim.spec).map_err(|error| error.to_string())?;
-    spec.agrees_with(prepared.specs.get(&spec.id)).map_err(|error| error.to_string())?;
+    spec.agrees_with(prepared.specs.get(&spec.id).as_ref()).map_err(|error| error.to_string())?;
     let earlier = serde_json::from_str(&claim.earlier).map_err(|error| error.to_string())?;
     let planned = prepared.pool.get(&spec.id).ok_or_else(|| "it is not planned".to_owned())?;
-    Ok((Arc::clone(planned), earlier))
+    Ok((planned, earlier))
 }
 
 fn outcome_of(events: &[(u32, Event)]) -> Option<&TrialRecord> {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use agent::Configured;
 use cassette::Cassettes;
@@ -16,13 +16,16 @@ use crate::control::{Control, StopLevel};
 use crate::event_bus::{EventBus, EventSender, Listener};
 use crate::grader::Grader;
 use crate::hook::{self, Hook};
-use crate::job::{Job, JobQueue};
-use crate::place::PlaceState;
-use crate::plan::{Earlier, ModelChoice, Plan, SandboxSettings, TrialResult};
+use crate::job::{Job, JobQueue, Taken};
+use crate::place::{Place, PlaceState};
+use crate::plan::{Earlier, ModelChoice, Plan, PlannedTrial, SandboxSettings, TrialResult};
 use crate::regrade::{Archive, Regrade};
 use crate::sequential::Sequential;
 use crate::spending::Spending;
 use crate::trial::{Elsewhere, Shared};
+
+/// Time between two looks at a listener that cannot store events.
+const LATE: Duration = Duration::from_millis(100);
 
 /// End of a run.
 #[derive(Debug, Clone)]
@@ -62,8 +65,11 @@ pub async fn run(
     let state = plan.trials.first().map(|trial| Arc::clone(&trial.state));
     let (sequential, fixed): (Vec<_>, Vec<_>) = plan.trials.into_iter().partition(|trial| trial.auto.is_some());
     let sequential = Sequential::new(sequential, plan.decisions, &plan.earlier.results);
-    let jobs = (fixed.into_iter().map(Job::Trial).collect(), sequential);
-    let ended = dispatch(jobs, shared, info, plan.earlier, controls, listener).await;
+    let shared = Arc::new(shared);
+    let lanes = place.as_deref().map(Lanes::new);
+    let fixed = fixed.into_iter().map(Job::Trial);
+    let queue = JobQueue::new(fixed, sequential, Arc::clone(&shared), Lanes::lane_of(lanes));
+    let ended = dispatch(queue, shared, info, plan.earlier, controls, listener).await;
     if let Some(place) = place {
         place.end().await;
     }
@@ -87,27 +93,59 @@ pub async fn regrade(
     archive: Arc<dyn Archive>,
 ) -> Result<RunEnd, Breakage> {
     let Regrade { plan, trials, .. } = regrade;
-    let shared = share(&plan, host).await?;
+    let shared = Arc::new(share(&plan, host).await?);
     let sequential = Sequential::of_recorded(&trials.iter().map(|trial| &trial.old).collect::<Vec<_>>());
-    let jobs = trials.into_iter().map(|recorded| Job::Regrade(Arc::new(recorded), Arc::clone(&archive))).collect();
-    Ok(dispatch((jobs, sequential), shared, info, plan.earlier, controls, listener).await)
+    let jobs = trials.into_iter().map(|recorded| Job::Regrade(Arc::new(recorded), Arc::clone(&archive)));
+    let queue = JobQueue::new(jobs, sequential, Arc::clone(&shared), |_| 0);
+    Ok(dispatch(queue, shared, info, plan.earlier, controls, listener).await)
+}
+
+/// Numbers of the lanes in which trials wait for a place.
+struct Lanes<'a> {
+    place: &'a dyn Place,
+    /// Lane of each case under one arm, by its address.
+    of_cases: HashMap<usize, usize>,
+    /// Number of each lane, by what its trials require.
+    numbers: HashMap<Vec<String>, usize>,
+}
+
+impl<'a> Lanes<'a> {
+    fn new(place: &'a dyn Place) -> Self {
+        Self { place, of_cases: HashMap::new(), numbers: HashMap::new() }
+    }
+
+    /// Returns the function that numbers the lane of a job. In this process, all jobs are in one.
+    fn lane_of(mut lanes: Option<Self>) -> impl FnMut(&Job) -> usize {
+        move |job| match (&mut lanes, job) {
+            (Some(lanes), Job::Trial(trial)) => lanes.of_trial(trial),
+            _ => 0,
+        }
+    }
+
+    fn of_trial(&mut self, trial: &PlannedTrial) -> usize {
+        *self.of_cases.entry(Arc::as_ptr(&trial.of).addr()).or_insert_with(|| {
+            let next = self.numbers.len();
+            *self.numbers.entry(self.place.requirements(trial)).or_insert(next)
+        })
+    }
 }
 
 /// Starts jobs and waits for them, until all have an outcome.
 async fn dispatch(
-    (jobs, sequential): (Vec<Job>, Sequential),
-    shared: Shared,
+    queue: JobQueue,
+    shared: Arc<Shared>,
     info: RunInfo,
     earlier: Earlier,
     mut controls: mpsc::UnboundedReceiver<Control>,
     listener: Arc<dyn Listener>,
 ) -> RunEnd {
-    let shared = Arc::new(shared);
+    // The bus drops the listener at the end. It also locks it while an event waits, when Ctrl-C must still work.
+    let listening = Arc::downgrade(&listener);
     let mut dispatcher = Dispatcher {
         bus: Arc::new(
             EventBus::new(&info.id, listener, Arc::clone(&shared.mask)).after(earlier.last_seq, earlier.summary),
         ),
-        queue: JobQueue::new(jobs, sequential, Arc::clone(&shared)),
+        queue,
         stop_level: watch::channel(StopLevel::No).0,
         tasks: JoinSet::new(),
         running: HashMap::new(),
@@ -124,10 +162,12 @@ async fn dispatch(
     dispatcher.bus.emit_decisions(dispatcher.queue.answered());
     let refused = if can_begin { dispatcher.around(HookKind::PreRun, &mut controls).await } else { None };
     loop {
-        if refused.is_none() {
+        let is_running = refused.is_none() && dispatcher.stopped_by.is_none();
+        let is_late = is_running && listening.upgrade().is_some_and(|listener| listener.is_late());
+        if refused.is_none() && !is_late {
             dispatcher.start_jobs();
         }
-        if dispatcher.running.is_empty() {
+        if dispatcher.running.is_empty() && !is_late {
             break;
         }
         tokio::select! {
@@ -136,6 +176,7 @@ async fn dispatch(
             Some(control) = controls.recv() => dispatcher.control(control),
             Some(ended) = dispatcher.tasks.join_next_with_id() => dispatcher.ended(ended),
             state = changed(&mut dispatcher.place) => dispatcher.place_changed(state),
+            () = tokio::time::sleep(LATE), if is_late => {}
         }
     }
     dispatcher.bus.emit_decisions(dispatcher.queue.close());
@@ -255,7 +296,7 @@ struct Dispatcher {
     stop_level: watch::Sender<StopLevel>,
     tasks: JoinSet<TrialRecord>,
     /// Jobs that have started but have no outcome yet.
-    running: HashMap<tokio::task::Id, (Job, EventSender)>,
+    running: HashMap<tokio::task::Id, (Taken, EventSender)>,
     /// State of the place where the trials run, if it is not this process.
     place: Option<watch::Receiver<PlaceState>>,
     stopped_by: Option<String>,
@@ -265,27 +306,35 @@ impl Dispatcher {
     /// Starts jobs while there is room.
     fn start_jobs(&mut self) {
         while self.stopped_by.is_none()
-            && self.has_room()
-            && let Some(job) = self.queue.take()
+            && let Some(taken) = self.next_job()
         {
+            let job = &taken.job;
             let events = job.events(&self.bus, &self.shared);
             if let Some(record) = job.not_run(&self.shared) {
                 events.finish(record);
+                self.queue.leave(&taken);
                 continue;
             }
             job.begin(&events, &self.shared);
             let run = job.clone().run(Arc::clone(&self.shared), events.clone(), self.stop_level.subscribe());
             let task = self.tasks.spawn(run);
-            self.running.insert(task.id(), (job, events));
+            self.running.insert(task.id(), (taken, events));
         }
     }
 
-    /// Returns `true` if another job can start. Elsewhere, trials that run in any case can wait. How many of the others
-    /// are needed depends on the results, so no more of them start than can run.
-    fn has_room(&self) -> bool {
+    /// Takes the next job, if there is room for it. Elsewhere, trials that run in any case can wait. How many of the
+    /// others are needed depends on the results, so no more of them start than can run.
+    fn next_job(&mut self) -> Option<Taken> {
+        let running = self.running.len();
         match &self.place {
-            Some(place) => self.queue.is_fixed() || self.running.len() < place.borrow().slots.max(1),
-            None => self.running.len() < self.shared.settings.jobs.max(1),
+            Some(place) => {
+                let slots = place.borrow().slots;
+                match self.queue.has_fixed() {
+                    true => self.queue.take_fixed(slots),
+                    false => (running < slots.max(1)).then(|| self.queue.take_sequential()).flatten(),
+                }
+            }
+            None => (running < self.shared.settings.jobs.max(1)).then(|| self.queue.take()).flatten(),
         }
     }
 
@@ -303,8 +352,9 @@ impl Dispatcher {
             Ok((task, record)) => (task, Some(record)),
             Err(error) => (error.id(), None),
         };
-        let Some((job, events)) = self.running.remove(&task) else { return };
-        let record = record.unwrap_or_else(|| job.panicked());
+        let Some((taken, events)) = self.running.remove(&task) else { return };
+        self.queue.leave(&taken);
+        let record = record.unwrap_or_else(|| taken.job.panicked());
         let result = TrialResult::from(&record);
         events.finish(record);
         self.bus.emit_decisions(self.queue.finished(&result));
@@ -344,7 +394,7 @@ impl Dispatcher {
 
     /// Gives every job that was never started an outcome, so that a report covers the whole plan.
     fn cancel_the_rest(&mut self, reason: &str) {
-        while let Some(job) = self.queue.take() {
+        while let Some(Taken { job, .. }) = self.queue.take() {
             job.events(&self.bus, &self.shared).finish(job.cancelled(reason));
         }
     }

@@ -32,6 +32,12 @@ pub trait Listener: Send + Sync {
         true
     }
 
+    /// Returns `true` while events cannot be stored, so that no further trial should start. The default is for listeners
+    /// that need no store.
+    fn is_late(&self) -> bool {
+        false
+    }
+
     /// Is called before the outcome of a trial if a secret became known after the trial's first event. A listener that
     /// stores the trial's events must mask them again with `mask`. The default does nothing, for all others.
     fn on_learned(&self, _trial: &Arc<str>, _mask: &Arc<Mask>) {}

@@ -82,30 +82,105 @@ impl Job {
     }
 }
 
+/// Number of jobs of a lane that are handed over before anything can run them, so that it never runs out of work. Those
+/// that follow take no memory for a task, and no place in a queue.
+const WAITING: usize = 1000;
+
 /// Jobs that have not started yet. Jobs that run in any case come first, in plan order, followed by those that run only
 /// until their questions are answered. A job leaves the queue when it starts, which frees the memory of a large plan
 /// during the run.
 pub(crate) struct JobQueue {
-    fixed: std::vec::IntoIter<Job>,
+    /// Jobs that run in any case. Those of different lanes do not wait for each other.
+    lanes: Vec<Lane>,
     sequential: Sequential,
     shared: Arc<Shared>,
 }
 
-impl JobQueue {
-    pub(crate) fn new(fixed: Vec<Job>, sequential: Sequential, shared: Arc<Shared>) -> Self {
-        Self { fixed: fixed.into_iter(), sequential, shared }
+/// Jobs with the same requirements, each with its place in the plan.
+#[derive(Default)]
+struct Lane {
+    jobs: std::vec::IntoIter<(usize, Job)>,
+    /// Number of jobs that have left the queue and have no outcome yet.
+    open: usize,
+    /// True until the lane is full, and again once half of its jobs that can wait have left it. Jobs are handed over
+    /// together because each hand-over takes a transaction.
+    is_filling: bool,
+}
+
+impl Lane {
+    /// Returns `true` if another job can be handed over to where `slots` of them run at once.
+    fn has_room(&mut self, slots: usize) -> bool {
+        let waiting = if self.is_filling { WAITING } else { WAITING / 2 };
+        self.is_filling = self.open < slots.saturating_add(waiting);
+        self.is_filling
     }
 
-    /// Returns `true` if the next job runs in any case.
-    pub(crate) fn is_fixed(&self) -> bool {
-        !self.fixed.as_slice().is_empty()
+    fn next(&self) -> Option<usize> {
+        self.jobs.as_slice().first().map(|(place, _)| *place)
+    }
+}
+
+/// A job that has left the queue.
+pub(crate) struct Taken {
+    pub(crate) job: Job,
+    /// Lane of a job that runs in any case.
+    lane: Option<usize>,
+}
+
+impl JobQueue {
+    /// Creates a queue. Jobs for which `lane_of` returns the same number are in the same lane.
+    pub(crate) fn new(
+        fixed: impl IntoIterator<Item = Job>,
+        sequential: Sequential,
+        shared: Arc<Shared>,
+        mut lane_of: impl FnMut(&Job) -> usize,
+    ) -> Self {
+        let mut lanes: Vec<Vec<(usize, Job)>> = Vec::new();
+        for (place, job) in fixed.into_iter().enumerate() {
+            let lane = lane_of(&job);
+            if lanes.len() <= lane {
+                lanes.resize_with(lane + 1, Vec::new);
+            }
+            lanes[lane].push((place, job));
+        }
+        let lane = |jobs: Vec<(usize, Job)>| Lane { jobs: jobs.into_iter(), open: 0, is_filling: true };
+        Self { lanes: lanes.into_iter().map(lane).collect(), sequential, shared }
+    }
+
+    /// Returns `true` if jobs remain that run in any case.
+    pub(crate) fn has_fixed(&self) -> bool {
+        self.lanes.iter().any(|lane| lane.next().is_some())
     }
 
     /// Takes the next job. Once the budget is used up, those that depend on open questions no longer start.
-    pub(crate) fn take(&mut self) -> Option<Job> {
-        match self.fixed.next() {
-            None if self.shared.spending.ceased().is_none() => self.sequential.take().map(Job::Trial),
-            fixed => fixed,
+    pub(crate) fn take(&mut self) -> Option<Taken> {
+        self.take_fixed(usize::MAX).or_else(|| self.take_sequential())
+    }
+
+    /// Takes the next job that runs in any case, of a lane with room where `slots` jobs run at once.
+    pub(crate) fn take_fixed(&mut self, slots: usize) -> Option<Taken> {
+        let places = self.lanes.iter_mut().enumerate().filter_map(|(at, lane)| {
+            let place = lane.next()?;
+            lane.has_room(slots).then_some((place, at))
+        });
+        let (_, at) = places.min()?;
+        let lane = self.lanes.get_mut(at)?;
+        let (_, job) = lane.jobs.next()?;
+        lane.open += 1;
+        Some(Taken { job, lane: Some(at) })
+    }
+
+    /// Takes the next job that depends on open questions.
+    pub(crate) fn take_sequential(&mut self) -> Option<Taken> {
+        let is_open = self.shared.spending.ceased().is_none();
+        let trial = is_open.then(|| self.sequential.take()).flatten()?;
+        Some(Taken { job: Job::Trial(trial), lane: None })
+    }
+
+    /// Notes that a job has its outcome.
+    pub(crate) fn leave(&mut self, taken: &Taken) {
+        if let Some(lane) = taken.lane.and_then(|at| self.lanes.get_mut(at)) {
+            lane.open = lane.open.saturating_sub(1);
         }
     }
 

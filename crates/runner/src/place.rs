@@ -18,6 +18,10 @@ pub trait Place: Send + Sync {
     /// Returns the state of the place, which changes while workers come and go.
     fn state(&self) -> watch::Receiver<PlaceState>;
 
+    /// Returns what a trial needs there and which limits it counts against, in any words. Trials with different words do
+    /// not wait for each other.
+    fn requirements(&self, trial: &PlannedTrial) -> Vec<String>;
+
     /// Hands a trial over, of which the attempts `earlier` were lost. Returns its progress.
     fn submit(&self, trial: &PlannedTrial, earlier: &[AttemptRecord]) -> mpsc::Receiver<Progress>;
 

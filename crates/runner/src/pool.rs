@@ -10,13 +10,14 @@ use tokio::sync::watch;
 use crate::control::StopLevel;
 use crate::dispatcher::share;
 use crate::event_bus::{EventBus, EventSender, Listener};
-use crate::plan::{Plan, PlannedTrial};
+use crate::plan::{Plan, PlannedCase, PlannedTrial};
 use crate::trial::{self, Shared};
 
 /// The trials of a plan, ready to run.
 pub struct Pool {
     shared: Arc<Shared>,
-    trials: HashMap<TrialId, Arc<PlannedTrial>>,
+    /// Each case under one arm, with the number of its repetitions.
+    cases: HashMap<[Arc<str>; 3], (Arc<PlannedCase>, u64)>,
 }
 
 impl Pool {
@@ -26,13 +27,24 @@ impl Pool {
     /// Returns an error if the gateway, the grading threads or the directory for sandboxes cannot be created.
     pub async fn open(plan: Plan, host: Arc<Host>) -> Result<Self, Breakage> {
         let shared = Arc::new(share(&plan, host).await?);
-        let trials = plan.trials.into_iter().map(|trial| (trial.id.clone(), trial)).collect();
-        Ok(Self { shared, trials })
+        let mut cases: HashMap<[Arc<str>; 3], (Arc<PlannedCase>, u64)> = HashMap::new();
+        for trial in plan.trials {
+            let (_, repetitions) = cases.entry(key(&trial.id)).or_insert_with(|| (Arc::clone(&trial.of), 0));
+            *repetitions = trial.id.repetition.max(*repetitions);
+        }
+        Ok(Self { shared, cases })
     }
 
     /// Returns the planned trial with that id.
-    pub fn get(&self, id: &TrialId) -> Option<&Arc<PlannedTrial>> {
-        self.trials.get(id)
+    pub fn get(&self, id: &TrialId) -> Option<Arc<PlannedTrial>> {
+        let (of, repetitions) = self.cases.get(&key(id))?;
+        let is_planned = (1..=*repetitions).contains(&id.repetition);
+        is_planned.then(|| Arc::new(PlannedTrial { id: id.clone(), of: Arc::clone(of) }))
+    }
+
+    /// Returns the providers whose accounts the trials share.
+    pub fn providers(&self) -> &llm::Providers {
+        &self.shared.settings.providers
     }
 
     /// Runs a trial of the run with the id `run`, of which the attempts `earlier` were lost. `listener` receives its
@@ -61,10 +73,14 @@ impl Pool {
     /// Stops the programs that were started for agents, and removes the sandboxes of trials that were killed. Returns
     /// those that could not be removed, with the reasons.
     pub async fn close(&self) -> Vec<String> {
-        if let Some(trial) = self.trials.values().next() {
-            trial.state.close().await;
+        if let Some((case, _)) = self.cases.values().next() {
+            case.state.close().await;
         }
         let left_over = self.shared.registry.remove_all().into_iter();
         left_over.map(|(path, error)| format!("{}: {error}", path.display())).collect()
     }
+}
+
+fn key(id: &TrialId) -> [Arc<str>; 3] {
+    [&id.suite, &id.case, &id.arm].map(Arc::clone)
 }

@@ -3,9 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use model::{AttemptRecord, Case, Envelope, Event, Excerpt, Outcome, RunInfo, Suite, TrialRecord, UserMessage};
+use model::{AttemptRecord, Case, Envelope, Event, Excerpt, Outcome, RunInfo, Suite, TrialRecord, Trials, UserMessage};
 use sandbox::supervise::Supervisor;
 use sandbox::{BoxFuture, Breakage, Host};
 use tokio::sync::{mpsc, watch};
@@ -19,6 +20,8 @@ struct Script {
     state: watch::Sender<PlaceState>,
     /// What the dispatcher asked for.
     asked: Mutex<Vec<&'static str>>,
+    /// Cases of the trials that were handed over.
+    submitted: Mutex<Vec<String>>,
     waiting: Mutex<Waiting>,
 }
 
@@ -48,7 +51,12 @@ impl Place for Script {
         self.state.subscribe()
     }
 
+    fn requirements(&self, trial: &PlannedTrial) -> Vec<String> {
+        vec![trial.id.case.to_string()]
+    }
+
     fn submit(&self, trial: &PlannedTrial, earlier: &[AttemptRecord]) -> mpsc::Receiver<Progress> {
+        self.submitted.lock().unwrap().push(trial.id.case.to_string());
         let (sender, receiver) = mpsc::channel(8);
         for progress in (self.play)(trial, earlier) {
             sender.try_send(progress).unwrap();
@@ -81,6 +89,8 @@ impl Place for Script {
 struct Log {
     events: Mutex<Vec<Envelope>>,
     is_refused: bool,
+    /// Number of times that it says that it cannot store events.
+    late: AtomicUsize,
 }
 
 impl Listener for Log {
@@ -96,6 +106,10 @@ impl Listener for Log {
     fn can_begin(&self) -> bool {
         !self.is_refused
     }
+
+    fn is_late(&self) -> bool {
+        self.late.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |late| late.checked_sub(1)).is_ok()
+    }
 }
 
 /// Runs cases with these ids at a place that plays `play`. Returns the events, and what the place was asked for.
@@ -104,15 +118,19 @@ fn run(
     play: fn(&PlannedTrial, &[AttemptRecord]) -> Vec<Progress>,
     controls: &[Control],
 ) -> (Vec<Envelope>, Vec<&'static str>) {
-    run_with(Log::default(), ids, play, controls)
+    let (events, place) = run_with(Log::default(), ids, 1, play, controls);
+    let asked = place.asked.lock().unwrap().clone();
+    (events, asked)
 }
 
+/// Runs cases with these ids so many times. Returns the events and the place.
 fn run_with(
     log: Log,
     ids: &[&str],
+    trials: u64,
     play: fn(&PlannedTrial, &[AttemptRecord]) -> Vec<Progress>,
     controls: &[Control],
-) -> (Vec<Envelope>, Vec<&'static str>) {
+) -> (Vec<Envelope>, Arc<Script>) {
     let case = |id: &&str| {
         let mut case = Case::new(*id, Excerpt::of_file("chat.yaml"));
         case.messages = vec![UserMessage::text("Hello.")];
@@ -126,6 +144,7 @@ fn run_with(
     };
     let mut settings = Settings::default();
     settings.arms.agents = vec!["fake".to_owned()];
+    settings.arms.trials = Some(Trials::Fixed(trials));
     let (mut plan, _) = plan(&PlanRequest {
         suites: &[suite],
         settings: &settings,
@@ -138,6 +157,7 @@ fn run_with(
         play,
         state: watch::channel(PlaceState::default()).0,
         asked: Mutex::default(),
+        submitted: Mutex::default(),
         waiting: Mutex::new(Some(Vec::new())),
     });
     plan.place = Some(Arc::<Script>::clone(&place));
@@ -155,8 +175,7 @@ fn run_with(
     let run = trialrun_runner::run(plan, Arc::new(host), serde_json::from_value(info).unwrap(), receiver, listener);
     runtime.block_on(run).unwrap();
     let events = std::mem::take(&mut *log.events.lock().unwrap());
-    let asked = place.asked.lock().unwrap().clone();
-    (events, asked)
+    (events, place)
 }
 
 /// Returns the outcome of a trial as a worker sends it.
@@ -246,7 +265,33 @@ fn trials_that_have_not_started_are_taken_back_when_the_run_is_stopped() {
 #[test]
 fn no_trial_starts_if_the_start_of_the_run_cannot_be_recorded() {
     let log = Log { is_refused: true, ..Log::default() };
-    let (events, asked) = run_with(log, &["a"], |trial, earlier| vec![finished(trial, earlier, "1")], &[]);
+    let (events, place) = run_with(log, &["a"], 1, |trial, earlier| vec![finished(trial, earlier, "1")], &[]);
     assert_eq!(records(&events)[0].outcome, Outcome::Cancelled);
-    assert_eq!(asked, ["begin", "end"]);
+    assert_eq!(*place.asked.lock().unwrap(), ["begin", "end"]);
+}
+
+#[test]
+fn no_trial_starts_while_events_cannot_be_stored() {
+    let play = |trial: &PlannedTrial, earlier: &[AttemptRecord]| vec![finished(trial, earlier, "1")];
+    let late = |times| Log { late: AtomicUsize::new(times), ..Log::default() };
+    let (events, _) = run_with(late(2), &["a"], 1, play, &[]);
+    assert_eq!(records(&events)[0].outcome, Outcome::Passed, "it starts later");
+    let stop = [Control::Stop("SIGINT".into())];
+    let (events, place) = run_with(late(usize::MAX), &["a"], 1, play, &stop);
+    assert_eq!(records(&events)[0].outcome, Outcome::Cancelled);
+    assert_eq!(place.submitted.lock().unwrap().len(), 0);
+}
+
+#[test]
+fn only_the_next_trials_of_each_kind_are_handed_over() {
+    let stop = [Control::Stop("SIGINT".into())];
+    let (events, place) = run_with(Log::default(), &["a", "b"], 1200, |_, _| Vec::new(), &stop);
+    assert_eq!(records(&events).len(), 2400);
+    let submitted = place.submitted.lock().unwrap();
+    for case in ["a", "b"] {
+        assert_eq!(submitted.iter().filter(|submitted| *submitted == case).count(), 1000, "{case}");
+    }
+    let play = |trial: &PlannedTrial, earlier: &[AttemptRecord]| vec![finished(trial, earlier, "1")];
+    let (events, place) = run_with(Log::default(), &["a"], 1200, play, &[]);
+    assert_eq!((records(&events).len(), place.submitted.lock().unwrap().len()), (1200, 1200));
 }

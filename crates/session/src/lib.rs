@@ -72,7 +72,7 @@ pub use selection::none_failed;
 pub use session::{Place, Session};
 pub use settings::{Row, RunSpec};
 pub use state::{State, create_state_folder, location};
-pub use trial_spec::TrialSpec;
+pub use trial_spec::{TrialSpec, TrialSpecs};
 
 #[cfg(test)]
 mod tests {

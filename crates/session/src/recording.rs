@@ -34,7 +34,8 @@ const LOOK: Duration = Duration::from_millis(2);
 const UNREPORTED: usize = 4 * 1024;
 /// Time that reporters have to finish, or to process one event, after a signal.
 const SHUTDOWN: Duration = Duration::from_secs(2);
-/// Duration of a commit after which a signal ends recording, because the record may be away for longer.
+/// Duration of a commit after which no further trial starts and a signal ends recording, because the record may be away
+/// for longer.
 const STUCK: Duration = Duration::from_secs(5);
 
 /// Masks for the events of trials during which a secret became known, by the id of the trial.
@@ -71,14 +72,16 @@ struct Shared {
 impl Shared {
     /// Returns `true` once no more events will be recorded. After a signal, a commit that is stuck ends recording.
     fn has_ended(&self) -> bool {
-        let is_stuck = || {
-            let began = *self.committing.lock().unwrap_or_else(PoisonError::into_inner);
-            (self.is_urgent)() && began.is_some_and(|began| began.elapsed() >= STUCK)
-        };
-        if !self.has_ended.load(Ordering::Relaxed) && is_stuck() {
+        if !self.has_ended.load(Ordering::Relaxed) && (self.is_urgent)() && self.is_stuck() {
             self.has_ended.store(true, Ordering::Relaxed);
         }
         self.has_ended.load(Ordering::Relaxed)
+    }
+
+    /// Returns `true` if the commit in progress takes too long.
+    fn is_stuck(&self) -> bool {
+        let began = *self.committing.lock().unwrap_or_else(PoisonError::into_inner);
+        began.is_some_and(|began| began.elapsed() >= STUCK)
     }
 
     fn is_committing(&self) -> bool {
@@ -265,6 +268,10 @@ impl Listener for RecorderListener {
 
     fn can_begin(&self) -> bool {
         !self.shared.is_refused.load(Ordering::Relaxed)
+    }
+
+    fn is_late(&self) -> bool {
+        self.shared.is_stuck()
     }
 
     fn on_learned(&self, trial: &Arc<str>, mask: &Arc<Mask>) {
@@ -495,6 +502,20 @@ mod tests {
         let recorded = recording.finish();
         assert_eq!((recorded.error, recorded.report_errors.len()), (None, 0));
         assert!(seen.iter().eq((1..=MANY).map(event)), "all events, unchanged and in order");
+    }
+
+    #[test]
+    fn no_trial_starts_while_a_commit_takes_too_long() {
+        let (controls, _stops) = unbounded_channel();
+        let recording = Recording::with(|_| Ok(()), Vec::new(), controls, || false).unwrap();
+        let (listener, shared) = (recording.listener(), Arc::clone(&recording.shared));
+        let committing = |since: Option<Duration>| {
+            *shared.committing.lock().unwrap() = since.and_then(|since| Instant::now().checked_sub(since));
+            listener.is_late()
+        };
+        assert_eq!([None, Some(STUCK / 2), Some(STUCK)].map(committing), [false, false, true]);
+        drop(listener);
+        recording.finish();
     }
 
     #[test]

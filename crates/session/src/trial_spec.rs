@@ -64,16 +64,30 @@ pub struct Policy {
     pub permission_mode: String,
 }
 
+/// The trials of a plan as data. What repetitions share is kept once.
+pub struct TrialSpecs {
+    /// Each case under one arm, as the trial with its first planned repetition.
+    cases: HashMap<[Arc<str>; 3], TrialSpec>,
+}
+
+impl TrialSpecs {
+    /// Returns the trial with that id, if its case and its arm are planned.
+    pub fn get(&self, id: &TrialId) -> Option<TrialSpec> {
+        let of_case = self.cases.get(&[&id.suite, &id.case, &id.arm].map(Arc::clone))?;
+        Some(TrialSpec { id: id.clone(), ..of_case.clone() })
+    }
+}
+
 impl Session {
-    /// Returns the planned trials as data, in the order of the plan.
-    pub fn trial_specs(&self, planned: &Planned) -> Vec<TrialSpec> {
+    /// Returns the planned trials as data.
+    pub fn trial_specs(&self, planned: &Planned) -> TrialSpecs {
         let of_suites = dependencies::of_suites(self, &planned.plan.trials);
         let mut hashes = ContentHashes::new(&self.project.root);
         let mut of_cases: HashMap<(PathBuf, PathBuf, Vec<PathBuf>), String> = HashMap::new();
         let mut of_agents: HashMap<String, String> = HashMap::new();
         let mask = self.mask();
         let sandboxes = &planned.plan.settings.sandbox;
-        let spec = |trial: &Arc<PlannedTrial>| {
+        let mut spec = |trial: &PlannedTrial| {
             let written = &*trial.case.source.file;
             let file = normalize(&self.cwd.join(written));
             let trees = &trial.case.fixtures.copy_trees;
@@ -105,20 +119,25 @@ impl Session {
                 },
             }
         };
-        planned.plan.trials.iter().map(spec).collect()
+        let mut cases: HashMap<[Arc<str>; 3], TrialSpec> = HashMap::new();
+        for trial in &planned.plan.trials {
+            let id = &trial.id;
+            cases.entry([&id.suite, &id.case, &id.arm].map(Arc::clone)).or_insert_with(|| spec(trial));
+        }
+        TrialSpecs { cases }
     }
 
     /// Plans all trials of `spec`, which another process resolved, and returns them also as data.
     ///
     /// # Errors
     /// Returns an error if a setting differs in this copy of the project, or if the trials cannot be planned with it.
-    pub fn plan_again(&self, spec: &RunSpec) -> Result<(Planned, HashMap<TrialId, TrialSpec>), Error> {
+    pub fn plan_again(&self, spec: &RunSpec) -> Result<(Planned, TrialSpecs), Error> {
         self.agrees_with(spec)?;
         let planned = self.plan(spec)?;
         if let Some(problem) = planned.first_error() {
             return Err(Error::usage(format!("the run cannot be planned with this copy of the project: {problem}")));
         }
-        let trials = self.trial_specs(&planned).into_iter().map(|trial| (trial.id.clone(), trial)).collect();
+        let trials = self.trial_specs(&planned);
         Ok((planned, trials))
     }
 
@@ -133,9 +152,10 @@ impl Session {
         shard: Option<(u64, u64)>,
     ) -> Result<Planned, Error> {
         let (mut planned, here) = self.plan_again(spec)?;
+        let ids: HashSet<&TrialId> = planned.plan.trials.iter().map(|trial| &trial.id).collect();
         for wanted in trials {
-            let found = here.get(&wanted.id);
-            wanted.agrees_with(found)?;
+            let found = here.get(&wanted.id).filter(|_| ids.contains(&wanted.id));
+            wanted.agrees_with(found.as_ref())?;
             if found.is_some_and(|found| found.position != wanted.position) {
                 return Err(wanted.differs("the position"));
             }
@@ -209,6 +229,12 @@ mod tests {
         }
     }
 
+    /// Returns all planned trials as data, in the order of the plan.
+    fn specs(session: &Session, planned: &Planned) -> Vec<TrialSpec> {
+        let specs = session.trial_specs(planned);
+        planned.plan.trials.iter().map(|trial| specs.get(&trial.id).unwrap()).collect()
+    }
+
     fn run(session: &Session, planned: Planned) -> String {
         let started = session.start(&planned, None).unwrap();
         let id = started.info.id.clone();
@@ -268,7 +294,7 @@ mod tests {
         overrides.schedule.jobs = Some(2);
         let spec = session.resolve(&overrides).unwrap();
         let planned = session.plan(&spec).unwrap();
-        let trials = session.trial_specs(&planned);
+        let trials = specs(&session, &planned);
         assert_eq!(trials.len(), 8);
         let one_process = run(&session, planned);
 
@@ -307,7 +333,7 @@ mod tests {
         project(&root);
         let session = session_in(&root);
         let spec = session.resolve(&Overrides::default()).unwrap();
-        let trials = session.trial_specs(&session.plan(&spec).unwrap());
+        let trials = specs(&session, &session.plan(&spec).unwrap());
         let refusal = || {
             let refused = session_in(&root).plan_trials(&spec, &trials, None);
             refused.err().map(|error| error.to_string()).unwrap_or_default()
@@ -350,7 +376,7 @@ mod tests {
         let spec = session.resolve(&Overrides::default()).unwrap();
         let planned = session.plan(&spec).unwrap();
         assert_eq!(planned.diagnostics, []);
-        let trials = session.trial_specs(&planned);
+        let trials = specs(&session, &planned);
         let refusal = || {
             let other = session_with(&other, &[("MY_API_KEY", "sk-proj-0a1b2c3d4e5f6071")]);
             other.plan_trials(&spec, &trials, None).err().map(|error| error.to_string()).unwrap_or_default()

@@ -88,6 +88,15 @@ pub(crate) struct Situation {
 }
 
 impl Database {
+    /// Checks that no other process coordinates the run, before reports of it begin. [`Self::enter_run`] checks it again.
+    pub(crate) async fn check_free(&self, run: &str) -> Result<(), QueueError> {
+        let sql = "SELECT id FROM queue_runs WHERE id = $1 AND state <> 'finished' AND coordinator_until >= now()";
+        match self.rows(sql, &[&run], |_| ()).await?.is_empty() {
+            true => Ok(()),
+            false => Err(QueueError::Refused(TAKEN.to_owned())),
+        }
+    }
+
     /// Enters a run with its bundle, or takes it over from a coordinator that no longer answers.
     pub(crate) async fn enter_run(&self, run: &NewRun<'_>, bundle: &Bundle) -> Result<(), QueueError> {
         self.retry(|| async {
@@ -123,8 +132,11 @@ impl Database {
                  ON CONFLICT (id) DO UPDATE SET
                      spec = excluded.spec, bundle = excluded.bundle, program = excluded.program,
                      judge = excluded.judge, caps = excluded.caps, most = excluded.most,
-                     max_cost = excluded.max_cost, max_tokens = excluded.max_tokens, spent_cost = excluded.spent_cost,
-                     spent_tokens = excluded.spent_tokens, coordinator = excluded.coordinator,
+                     max_cost = coalesce(queue_runs.max_cost, excluded.max_cost),
+                     max_tokens = coalesce(queue_runs.max_tokens, excluded.max_tokens),
+                     spent_cost = greatest(queue_runs.spent_cost, excluded.spent_cost),
+                     spent_tokens = greatest(queue_runs.spent_tokens, excluded.spent_tokens),
+                     coordinator = excluded.coordinator,
                      coordinator_until = excluded.coordinator_until, state = 'running'
                  WHERE queue_runs.coordinator_until < now() OR queue_runs.state = 'finished'
                      OR queue_runs.coordinator = excluded.coordinator"
@@ -152,6 +164,7 @@ impl Database {
             if entered == 0 {
                 return Err(QueueError::Refused(TAKEN.to_owned()));
             }
+            // A budget that was changed stays changed. Workers may have finished more than was recorded.
             // Trials that nobody runs are submitted again. What is not in the record yet is read again.
             client.execute("DELETE FROM queue_trials WHERE run = $1 AND state = 'waiting'", &[&run.id]).await?;
             client
@@ -307,6 +320,14 @@ impl Database {
         self.rows(sql, &[&run], |row| (row.get(0), row.get(1), row.get(2))).await
     }
 
+    /// Replaces a need of trials that wait.
+    pub(crate) async fn choose_version(&self, run: &str, unchosen: &str, version: &str) -> Result<(), QueueError> {
+        let sql = "UPDATE queue_trials SET needs = array_replace(needs, $2, $3)
+             WHERE run = $1 AND state = 'waiting' AND needs @> ARRAY[$2]";
+        self.execute(sql, &[&run, &unchosen, &version], Some(WORK)).await?;
+        Ok(())
+    }
+
     /// Takes back the trials that wait and have exactly these needs. Returns their ids.
     pub(crate) async fn withdraw_needing(&self, run: &str, needs: &[String]) -> Result<Vec<String>, QueueError> {
         let sql = "DELETE FROM queue_trials WHERE run = $1 AND state = 'waiting' AND needs = $2 RETURNING id";
@@ -333,6 +354,7 @@ impl Database {
                 .batch_execute(
                     "DELETE FROM queue_runs WHERE state = 'finished' AND created_at < now() - interval '30 days';
                      DELETE FROM queue_workers WHERE seen_at < now() - interval '1 day';
+                     DELETE FROM queue_pauses WHERE until < now();
                      DELETE FROM queue_files WHERE bundle NOT IN (
                          SELECT bundle FROM queue_runs WHERE state <> 'finished'
                      );

@@ -104,7 +104,7 @@ impl Database {
             client.begin().await?;
             client.execute("SELECT pg_advisory_xact_lock($1)", &[&CLAIMS]).await?;
             let row =
-                client.query_opt(&sql, &[&worker.id, &worker.has, &worker.program, &except, &worker.host]).await?;
+                client.query_opt(&sql, &[&worker.id, &worker.has, &worker.program, &except, &worker.name()]).await?;
             client.commit().await?;
             Ok(row.map(|row| Claim {
                 run: row.get(0),
@@ -146,6 +146,31 @@ impl Database {
                 )
                 .await?;
             Ok(client.query(&sql, &[&worker.id]).await?.iter().map(held).collect())
+        })
+        .await
+    }
+
+    /// Shares pauses for which providers asked this worker, each with the account and its rest in milliseconds. Returns
+    /// all that have not ended.
+    pub(crate) async fn share_pauses(&self, pauses: &[(String, i64)]) -> Result<Vec<(String, i64)>, QueueError> {
+        let (accounts, rests): (Vec<&str>, Vec<i64>) =
+            pauses.iter().map(|(account, rest)| (account.as_str(), *rest)).unzip();
+        self.retry(|| async {
+            let client = self.connection().await?;
+            if !accounts.is_empty() {
+                client
+                    .execute(
+                        "INSERT INTO queue_pauses (account, until)
+                         SELECT account, now() + rest * interval '1 millisecond'
+                         FROM unnest($1::text[], $2::bigint[]) AS pause (account, rest)
+                         ON CONFLICT (account) DO UPDATE SET until = greatest(queue_pauses.until, excluded.until)",
+                        &[&accounts, &rests],
+                    )
+                    .await?;
+            }
+            let sql = "SELECT account, (extract(epoch FROM until - now()) * 1000)::bigint FROM queue_pauses
+                 WHERE until > now()";
+            Ok(client.query(sql, &[]).await?.iter().map(|row| (row.get(0), row.get(1))).collect())
         })
         .await
     }

@@ -36,6 +36,7 @@ enum RecordedCommand {
 pub fn recorded_workers(info: &RunInfo) -> WorkersArgs {
     match info.invocation.as_ref().and_then(|invocation| parse(&invocation.arguments)) {
         Some(RecordedCommand::Run(args)) => args.workers,
+        Some(RecordedCommand::Cassettes(_)) => WorkersArgs::none(),
         _ => WorkersArgs::default(),
     }
 }

@@ -56,7 +56,7 @@ pub fn resume(
     let info = store.info(&run.id)?;
     let (mut args, directory) = recorded_arguments(&run, &info)?;
     let recorded = recorded_workers(&info);
-    let workers = if workers.workers.is_some() { workers } else { &recorded };
+    let workers = if workers.workers.is_some() || workers.no_workers { workers } else { &recorded };
     let finished = Finished::load(&*store, &run, &info)?;
     let open: HashSet<Arc<str>> =
         info.trials.iter().map(Arc::from).filter(|trial| !finished.trials.contains(trial)).collect();

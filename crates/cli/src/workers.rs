@@ -8,7 +8,7 @@ use queue::{Coordinator, CoordinatorOptions, Until, WorkerOptions, work};
 use runner::StopLevel;
 use sandbox::Host;
 use session::overrides::{parse_duration, parse_jobs};
-use session::{Planned, Session};
+use session::{Layer, Planned, Session};
 use store::Location;
 use store::postgres::{Settings, Surroundings};
 use tokio::sync::watch;
@@ -23,18 +23,37 @@ pub struct WorkersArgs {
     /// Let workers run the trials; URL is the database of their queue [default: that of the record]
     #[arg(long, value_name = "URL", num_args = 0..=1, require_equals = true)]
     pub workers: Option<Option<String>>,
+    /// Run the trials in this process, although the configuration has `workers`
+    #[arg(long, conflicts_with = "workers")]
+    pub no_workers: bool,
     /// Maximum number of trials that run at once on all machines, by agent, model or AGENT/MODEL
-    #[arg(long = "limit", value_name = "NAME=N", requires = "workers", value_parser = parse_limit)]
+    #[arg(long = "limit", value_name = "NAME=N", conflicts_with = "no_workers", value_parser = parse_limit)]
     pub limits: Vec<(String, u64)>,
-    /// Time that a trial waits for a worker that can run it
-    #[arg(
-        long,
-        value_name = "DURATION",
-        requires = "workers",
-        default_value = "10m",
-        value_parser = parse_duration
-    )]
-    pub worker_timeout: u64,
+    /// Time that a trial waits for a worker that can run it [default: 10m]
+    #[arg(long, value_name = "DURATION", conflicts_with = "no_workers", value_parser = parse_duration)]
+    pub worker_timeout: Option<u64>,
+}
+
+/// Time in milliseconds that a trial waits for a worker that can run it, unless it is set.
+const TIMEOUT: u64 = 600_000;
+
+impl WorkersArgs {
+    /// Returns the arguments with which this process runs the trials.
+    pub fn none() -> Self {
+        Self { no_workers: true, ..Self::default() }
+    }
+
+    /// Returns `true` if workers run the trials.
+    ///
+    /// # Errors
+    /// Returns an error for options that have an effect only with workers.
+    pub fn are_used(&self, session: &Session) -> Result<bool, CliError> {
+        let are_used = !self.no_workers && (self.workers.is_some() || session.project.workers.is_some());
+        if !are_used && (!self.limits.is_empty() || self.worker_timeout.is_some()) {
+            return Err(CliError::usage("`--limit` and `--worker-timeout` have an effect only with `--workers`"));
+        }
+        Ok(are_used)
+    }
 }
 
 fn parse_limit(written: &str) -> Result<(String, u64), String> {
@@ -50,20 +69,33 @@ pub fn parse_own_jobs(written: &str) -> Result<usize, String> {
     if written == "0" { Ok(0) } else { parse_jobs(written) }
 }
 
-/// Returns the place in which the trials of the plan wait for workers, if the run has some.
+/// Returns the place in which the trials of the plan wait for workers, if the run has some. `resumed` is the id of a run
+/// that is not new.
 pub fn coordinator(
     args: &WorkersArgs,
     session: &Session,
     planned: &Planned,
+    resumed: Option<String>,
     terminal: &Terminal,
 ) -> Result<Option<(Arc<Coordinator>, Settings)>, CliError> {
-    let Some(url) = &args.workers else { return Ok(None) };
-    let settings = settings(url.as_deref(), session)?;
+    if !args.are_used(session)? {
+        return Ok(None);
+    }
+    let configured = session.project.workers.clone().unwrap_or_default();
+    let url = args.workers.as_ref().and_then(Option::as_deref);
+    let url = url.or(configured.queue.as_ref().map(|queue| queue.value.as_str()));
+    let settings = settings(url, session).map_err(|error| match url {
+        None => error.hint("`--workers=URL` names the database for a run whose record is elsewhere"),
+        Some(_) => error,
+    })?;
+    let limits = configured.limits.into_iter().filter(|(name, _)| args.limits.iter().all(|(typed, _)| typed != name));
     let to_user = terminal.clone();
     let options = CoordinatorOptions {
         settings: settings.clone(),
-        limits: args.limits.clone(),
-        patience: Duration::from_millis(args.worker_timeout),
+        limits: args.limits.iter().cloned().chain(limits).collect(),
+        patience: Duration::from_millis(args.worker_timeout.or(configured.timeout_ms).unwrap_or(TIMEOUT)),
+        same_version: configured.same_version,
+        resumed,
         notice: Box::new(move |message| to_user.err(&message)),
     };
     let coordinator =
@@ -74,14 +106,16 @@ pub fn coordinator(
     Ok(Some((Arc::new(coordinator), settings)))
 }
 
-/// Returns the database of the queue: `url`, or that of the record.
+/// Returns the database of the queue: `url`, that of the configuration unless `--state` or its variable names another
+/// one, or that of the record.
 pub fn settings(url: Option<&str>, session: &Session) -> Result<Settings, CliError> {
-    let Some(url) = url else {
+    let configured = session.project.workers.as_ref().and_then(|workers| workers.queue.as_ref());
+    let is_typed = matches!(session.state.from, Layer::CommandLine | Layer::Environment(_));
+    let Some(url) = url.or(configured.filter(|_| !is_typed).map(|queue| queue.value.as_str())) else {
         return match &session.state.record {
             Location::Postgres(settings) => Ok((**settings).clone()),
-            _ => Err(CliError::usage("workers need a PostgreSQL database, and none is named").hint(
-                "write `--state postgres://USER@HOST/NAME`, or `--workers=URL` for a run whose record is elsewhere",
-            )),
+            _ => Err(CliError::usage("workers need a PostgreSQL database, and none is named")
+                .hint("write `--state postgres://USER@HOST/NAME`, or set `state` in the configuration")),
         };
     };
     let host = &session.host;

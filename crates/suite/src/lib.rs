@@ -55,7 +55,7 @@ pub use format::{WARN_TURNS, design_warnings, is_skipped_by_only, read_table};
 pub use load::{Loaded, load};
 pub use project::{
     Defaults, Environment, IsolationChoice, Judge, Project, ProjectAgent, ProviderLimits, Reports, SandboxChoice,
-    Setting, config_names,
+    Setting, Workers, config_names,
 };
 pub use reference::{
     config_schema, conversation_schema, evals_schema, fixture_schema, reference, scenario_schema,

@@ -159,7 +159,7 @@ fn record(
     }
     let mut run = args.recording();
     run.selection.only = Some(only);
-    command::run::run(global, &run, &WorkersArgs::default(), terminal)
+    command::run::run(global, &run, &WorkersArgs::none(), terminal)
 }
 
 /// Returns the cassettes of all planned trials, in case order.

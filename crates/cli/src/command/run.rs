@@ -124,10 +124,14 @@ pub fn run_planned(
         planned.plan.cleaner = Some(Arc::<AfterTrial>::clone(&cleaner));
     }
     let jobs = planned.plan.settings.jobs;
-    if jobs == 0 && workers.workers.is_none() {
+    if jobs == 0 && !workers.are_used(session)? {
         return Err(CliError::usage("`--jobs 0` runs nothing, unless `--workers` lets workers run the trials"));
     }
-    let queue = workers::coordinator(workers, session, &planned, terminal)?;
+    let resumed = match &origin {
+        Origin::Resumed(resumed) => Some(resumed.info.id.clone()),
+        Origin::Command(_) | Origin::Watch => None,
+    };
+    let queue = workers::coordinator(workers, session, &planned, resumed, terminal)?;
     let started = match origin {
         Origin::Resumed(resumed) => *resumed,
         Origin::Command(arguments) => session.start(&planned, arguments)?,

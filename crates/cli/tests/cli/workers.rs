@@ -6,6 +6,7 @@ use std::process::Command;
 
 use nix::sys::signal::Signal;
 use serde_json::Value;
+use testkit::real::{CLAUDE_CODE, requests_were_expected};
 use testkit::{Live, PostgresServer, Project, until};
 
 /// Returns a project with a case that passes and one that fails. Each trial takes a moment.
@@ -124,8 +125,9 @@ fn a_dead_coordinator_is_replaced_while_workers_finish_what_they_have() {
     run.signal(Signal::SIGKILL);
     run.end();
     worker.line_with("running");
-    let second = shared.run(&["run", "--resume"]).exits(3);
+    let second = shared.run(&["run", "--resume"]).exits(2);
     assert!(second.err.contains("another process coordinates this run"), "{}", second.output());
+    assert_eq!(second.out, "", "nothing is reported before that");
     sql(&url, "UPDATE queue_runs SET coordinator_until = now() - interval '1 second'");
     let resumed = shared.run(&["run", "--resume"]).exits(1);
     assert_eq!(report(&shared), report(&alone), "{}", resumed.output());
@@ -169,4 +171,64 @@ fn a_run_is_controlled_from_another_terminal() {
     worker.signal(Signal::SIGTERM);
     assert_eq!(worker.end().code, 0);
     project.no_process_is_left();
+}
+
+/// Scenarios with real agents, each with the tool that runs a command and the name of its argument.
+const REAL: [(&str, &str, &str); 3] =
+    [("claude-code", "Bash", "command"), ("codex", "exec_command", "cmd"), ("opencode", "bash", "command")];
+
+#[test]
+#[cfg_attr(
+    not(all(has = "agents", has = "isolation")),
+    ignore = "needs the agent CLIs and a kernel that isolates processes; run scripts/test"
+)]
+fn real_agents_of_a_worker_run_in_isolated_sandboxes_with_one_version_each() {
+    let url = PostgresServer::shared().url();
+    let project = CLAUDE_CODE.project(env!("CARGO_BIN_EXE_trialrun"), env!("CARGO_TARGET_TMPDIR"));
+    project.write("trialrun.yaml", &format!("workers: {{queue: '{url}', same_version: true}}\n"));
+    for (agent, tool, argument) in REAL {
+        project.write(
+            &format!("tests/models/{agent}.yaml"),
+            &format!("steps:\n- tools: [{{name: {tool}, input: {{{argument}: echo made > out.txt}}}}]\n- text: Done.\n"),
+        );
+        project.write(
+            &format!("tests/{agent}.yaml"),
+            &format!(
+                "scenario: {agent}\nagent: {agent}\nmodel: scripted:models/{agent}.yaml\nsystem_prompt: Work.\n\
+                 user_prompt: go\nassertions:\n- {{id: made, type: file_contains, path: out.txt, pattern: made}}\n"
+            ),
+        );
+    }
+    let mut run = project.start(&["run", "--jobs", "0", "--sandbox", "isolated", "--report", "jsonl"]);
+    run.line_with("run_started");
+    let worked = project.run(&["work", "--jobs", "3", "--drain"]).exits(0);
+    let ended = run.end();
+    assert_eq!(ended.code, 0, "{}\n{}", ended.output(), worked.output());
+    let report = project.run(&["report", "--format", "json"]).exits(0).json();
+    let trials = report["trials"].as_array().unwrap();
+    assert_eq!(trials.len(), 3);
+    for trial in trials {
+        requests_were_expected(trial);
+        assert!(trial["agent_version"].is_string() && trial["warnings"].as_array().unwrap().is_empty(), "{trial:#}");
+    }
+    project.no_process_is_left();
+}
+
+#[test]
+fn workers_of_the_configuration_are_used_unless_the_command_line_refuses_them() {
+    let (project, url) = (project(), PostgresServer::shared().url());
+    project.write("trialrun.yaml", &format!("workers:\n  queue: '{url}'\n  limits: {{fake: 1}}\n  timeout: 1s\n"));
+    let alone = project.run(&["run", "good.yaml", "--trials", "1", "--no-workers"]).exits(0);
+    assert!(!alone.out.contains("run by workers"), "{}", alone.output());
+    let refused = project.run(&["run", "good.yaml", "--no-workers", "--limit", "fake=2"]).exits(2);
+    assert!(refused.err.contains("--no-workers"), "{}", refused.output());
+    let lonely = project.run(&["run", "good.yaml", "--trials", "1", "--jobs", "0"]).exits(3);
+    assert!(lonely.out.contains("no worker could run it within 1 s; missing: a worker"), "{}", lonely.output());
+    let mut run = project.start(&["run", "good.yaml", "--trials", "3", "--jobs", "2", "--worker-timeout", "1m"]);
+    run.line_with("run by workers");
+    let ended = run.end();
+    assert_eq!(ended.code, 0, "{}", ended.output());
+    project.write("trialrun.yaml", "workers: true\n");
+    let unnamed = project.run(&["run", "good.yaml", "--jobs", "0"]).exits(2);
+    assert!(unnamed.err.contains("workers need a PostgreSQL database"), "{}", unnamed.output());
 }

@@ -7,6 +7,7 @@ mod environment;
 mod file;
 mod judge;
 mod sections;
+mod workers;
 
 use std::path::{Path, PathBuf};
 
@@ -27,6 +28,7 @@ pub use self::environment::Environment;
 pub use self::file::names as config_names;
 pub use self::judge::Judge;
 pub use self::sections::{IsolationChoice, ProviderLimits, Reports, SandboxChoice};
+pub use self::workers::Workers;
 
 /// Default skills folder.
 const SKILLS_DIR: &str = "skills";
@@ -79,6 +81,10 @@ pub struct Project {
     pub reports: Reports,
     /// Amount by which a score may drop before it counts as a regression, from 0 to 1.
     pub regression_threshold: Option<Setting<f64>>,
+    /// Runtime for tests and other code.
+    pub code_runtime: Option<Setting<RuntimeChoice>>,
+    /// Workers that run the trials, if they are not run by the process of the run.
+    pub workers: Option<Workers>,
     /// Settings for all fixtures files.
     pub fixtures: FixtureSettings,
 }
@@ -232,6 +238,8 @@ impl Project {
         self.regression_threshold = fields.get("diff").and_then(|node| sections::diff(node, problems));
         self.reports =
             fields.get("report").map(|node| sections::reports(node, &self.root, problems)).unwrap_or_default();
+        self.code_runtime = fields.get("code").and_then(|node| sections::code(node, problems));
+        self.workers = fields.get("workers").and_then(|node| Workers::read(node, problems));
         if let Some(node) = fields.get("fixtures") {
             self.fixtures = FixtureSettings::read(node, &self.root, problems);
         }

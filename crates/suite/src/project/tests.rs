@@ -428,3 +428,29 @@ fn a_visible_path_that_does_not_exist_is_reported_with_its_line() {
     let (_, problems) = Project::find(directory.path(), directory.path());
     assert_eq!(problems[0].help, ["did you mean `lib/shared-data`?"]);
 }
+
+#[test]
+fn workers_are_used_if_they_are_configured() {
+    let read = |text: &str| {
+        let (project, problems, _directory) = find(&[("trialrun.yaml", text)], ".");
+        (project.workers, problems)
+    };
+    let (workers, problems) = read(
+        "workers:\n  queue: postgres://db/queue\n  limits: {codex: 4, a/b: 1}\n  timeout: 2m\n  same_version: true\n",
+    );
+    assert!(problems.is_empty(), "{problems:?}");
+    let workers = workers.unwrap();
+    assert_eq!(workers.queue.unwrap().value, "postgres://db/queue");
+    assert_eq!(workers.limits, [("codex".to_owned(), 4), ("a/b".to_owned(), 1)]);
+    assert_eq!((workers.timeout_ms, workers.same_version), (Some(120_000), true));
+    assert!(read("workers: true\n").0.is_some_and(|workers| workers.queue.is_none() && !workers.same_version));
+    assert!(read("workers: false\n").0.is_none());
+    for (text, expected) in [
+        ("workers: {limits: {codex: 0}}", "the limit of `codex` must be a whole number above 0"),
+        ("workers: {limits: [codex]}", "`limits` must be a map of names to numbers, not a list"),
+        ("workers: {jobs: 3}", "`jobs`"),
+    ] {
+        let (_, problems) = read(text);
+        assert!(problems.iter().any(|problem| problem.contains(expected)), "{text}: {problems:?}");
+    }
+}

@@ -113,6 +113,9 @@ impl Builder {
             "string or list of strings" => json!({ "anyOf": [text(), list(text())] }),
             "string or list of maps" => json!({ "anyOf": [text(), list(json!({ "type": "object" }))] }),
             "map of strings" => json!({ "type": "object", "additionalProperties": { "type": "string" } }),
+            "map of names to integers" => {
+                json!({ "type": "object", "additionalProperties": { "type": "integer", "minimum": 1 } })
+            }
             "a map" => json!({ "type": "object" }),
             "`true` or `false`" | "true or false" => json!({ "type": "boolean" }),
             "`true`, `false` or list of strings" | "true, false or a list of strings" => {

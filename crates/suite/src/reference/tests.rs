@@ -74,6 +74,7 @@ fn with_unknown_keys() -> Vec<(&'static str, &'static str, String)> {
             ("configuration judge", "trialrun.yaml", "judge: {'0000': x}"),
             ("configuration llm", "trialrun.yaml", "llm: {'0000': x}"),
             ("configuration provider", "trialrun.yaml", "providers: {openai: {'0000': x}}"),
+            ("configuration workers", "trialrun.yaml", "workers: {'0000': x}"),
             ("configuration sandbox", "trialrun.yaml", "sandbox: {'0000': x}"),
             ("configuration network", "trialrun.yaml", "sandbox: {network: {'0000': x}}"),
             ("configuration limits", "trialrun.yaml", "sandbox: {limits: {'0000': x}}"),

@@ -1,0 +1,57 @@
+//! `workers`: other processes that run the trials.
+
+use model::decode::{Fields, Problems, as_whole};
+use model::{Node, NodeKind};
+
+use super::{Setting, setting};
+
+/// Workers that run the trials of the project's runs.
+#[derive(Debug, Clone, Default)]
+pub struct Workers {
+    /// URL of the database with their queue, if it is not that of the record.
+    pub queue: Option<Setting<String>>,
+    /// Number of trials that may run at once on all machines, by agent, model, or `AGENT/MODEL`.
+    pub limits: Vec<(String, u64)>,
+    /// Time that a trial waits for a worker that can run it, in milliseconds.
+    pub timeout_ms: Option<u64>,
+    /// True if all trials of an agent run with the same version of it.
+    pub same_version: bool,
+}
+
+impl Workers {
+    /// Reads `workers`: `true`, or a map. `None` if this process runs the trials itself.
+    pub(super) fn read(node: &Node, problems: &mut Problems) -> Option<Self> {
+        if let NodeKind::Bool(is_used) = node.kind {
+            return is_used.then(Self::default);
+        }
+        let mut fields = Fields::of(node, "`workers`", problems)?.in_either_case();
+        let queue = fields.text("queue", problems);
+        let workers = Self {
+            queue: setting(queue, "queue", &mut fields),
+            limits: fields.get("limits").map(|node| limits(node, problems)).unwrap_or_default(),
+            timeout_ms: fields.duration_ms("timeout", problems),
+            same_version: fields.boolean("same_version", problems).unwrap_or_default(),
+        };
+        fields.finish(problems);
+        Some(workers)
+    }
+}
+
+fn limits(node: &Node, problems: &mut Problems) -> Vec<(String, u64)> {
+    let NodeKind::Map(entries) = &node.kind else {
+        problems.push(node.error(format!("`limits` must be a map of names to numbers, not {}", node.kind_name())));
+        return Vec::new();
+    };
+    let mut limits = Vec::new();
+    for (name, node) in entries {
+        let most = match &node.kind {
+            NodeKind::Number(number) => as_whole(number).filter(|most| *most > 0),
+            _ => None,
+        };
+        match most {
+            Some(most) => limits.push((name.value.clone(), most)),
+            None => problems.push(node.error(format!("the limit of `{}` must be a whole number above 0", name.value))),
+        }
+    }
+    limits
+}

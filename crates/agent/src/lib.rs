@@ -303,6 +303,16 @@ impl Configured {
     ///
     /// # Errors
     /// Returns an error with its location if `type` is missing or does not name a configurable agent.
+    /// Returns the problems with the configuration of `agent`, which is the configured one.
+    pub fn problems(&self, agent: &dyn Agent, state: &Arc<RunState>) -> Vec<Diagnostic> {
+        let mut problems = agent.check_config(&self.node, &self.directory, state);
+        let is_about_model = |problem: &&mut Diagnostic| problem.message.starts_with("unknown key `model` in ");
+        for problem in problems.iter_mut().filter(is_about_model).filter(|_| agent.description().wire.is_some()) {
+            problem.help = vec!["write `model` under `defaults` or in the test".to_owned()];
+        }
+        problems
+    }
+
     pub fn agent(&self) -> Result<&'static dyn Agent, Box<Diagnostic>> {
         let kind = self.node.get("type").unwrap_or(&self.node);
         let found = kind
@@ -315,9 +325,16 @@ impl Configured {
         let takes: Vec<&str> =
             AGENTS.iter().filter(|agent| agent.description().takes_config).map(|agent| agent.name()).collect();
         let problem = kind.error(format!("`{}` has no `type` that can be configured", self.name));
-        let near = kind.as_str().and_then(|kind| nearest(kind, takes.iter().copied()));
+        let near = written.and_then(|kind| nearest(kind, takes.iter().copied()));
         Err(Box::new(problem.suggest(near).help(format!("configured agents: {}", takes.join(", ")))))
     }
+        let written = kind.as_str();
+        if let Some(known) = written.filter(|written| find(written).is_some()) {
+            let problem = kind.error(format!("`{known}` cannot be configured under a name of its own"));
+            let help =
+                format!("use it by its name, `agent: {known}`, with its `model` under `defaults` or in the test");
+            return Err(Box::new(problem.help(help)));
+        }
 }
 
 /// Readiness of an agent on this machine, with advice if it cannot run.

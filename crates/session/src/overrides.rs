@@ -8,6 +8,7 @@ pub(crate) mod written;
 use std::collections::HashSet;
 use std::path::PathBuf;
 
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, value_parser};
 use model::Gate;
 use serde::{Deserialize, Serialize};
@@ -20,7 +21,7 @@ use crate::shard::ShardArg;
 #[serde(default, deny_unknown_fields)]
 pub struct Overrides {
     /// Files, directories or skills to test [default: all skills of the project, `scenarios` and `tests`]
-    #[arg(value_name = "PATH|SKILL")]
+    #[arg(value_name = "PATH|SKILL", value_parser = NonEmptyStringValueParser::new())]
     pub targets: Vec<String>,
     /// Selection of cases.
     #[command(flatten)]
@@ -84,22 +85,22 @@ pub struct SelectionArgs {
     #[arg(long = "file", value_name = "PATH", hide = true)]
     pub files: Vec<String>,
     /// Skill evaluation to read, same as PATH
-    #[arg(long, short_alias = 'e', value_name = "FILE")]
+    #[arg(long, short_alias = 'e', value_name = "FILE", value_parser = NonEmptyStringValueParser::new())]
     pub evals: Vec<String>,
     /// Skill to evaluate; if no evaluation is named, run its own `evals/evals.json`
-    #[arg(long, short_alias = 's', value_name = "DIR")]
+    #[arg(long, short_alias = 's', value_name = "DIR", value_parser = NonEmptyStringValueParser::new())]
     pub skill: Option<String>,
     /// Run only cases with this id
-    #[arg(long = "case", aliases = ["scenario", "eval-id"], value_name = "ID")]
+    #[arg(long = "case", aliases = ["scenario", "eval-id"], value_name = "ID", value_parser = NonEmptyStringValueParser::new())]
     pub cases: Vec<String>,
     /// Run only cases whose id matches this regular expression
-    #[arg(long, alias = "grep", value_name = "REGEX")]
+    #[arg(long, alias = "grep", value_name = "REGEX", value_parser = NonEmptyStringValueParser::new())]
     pub filter: Option<String>,
     /// Run only cases with this text in their id, description, suite, tags or file name
-    #[arg(long, short = 'k', value_name = "TEXT")]
+    #[arg(long, short = 'k', value_name = "TEXT", value_parser = NonEmptyStringValueParser::new())]
     pub test: Option<String>,
     /// Run only cases with this tag
-    #[arg(long = "tag", value_name = "TAG")]
+    #[arg(long = "tag", value_name = "TAG", value_parser = NonEmptyStringValueParser::new())]
     pub tags: Vec<String>,
     /// Run only cases that did not pass in that run, or did not finish
     #[arg(long, value_name = "RUN")]
@@ -130,13 +131,13 @@ impl SelectionArgs {
 #[command(next_help_heading = "Agents and trials")]
 #[expect(missing_docs, reason = "the help of settings is in their table")]
 pub struct ArmArgs {
-    #[arg(long, short_alias = 'a', visible_alias = "runtime", value_name = "NAME")]
+    #[arg(long, short_alias = 'a', visible_alias = "runtime", value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     pub agent: Vec<String>,
-    #[arg(long, short, alias = "agent-model", value_name = "[AGENT=]MODEL")]
+    #[arg(long, short, alias = "agent-model", value_name = "[AGENT=]MODEL", value_parser = NonEmptyStringValueParser::new())]
     pub model: Vec<String>,
-    #[arg(long, value_name = "EFFORT")]
+    #[arg(long, value_name = "EFFORT", value_parser = NonEmptyStringValueParser::new())]
     pub reasoning_effort: Option<String>,
-    #[arg(long, alias = "harness-base-url", value_name = "URL")]
+    #[arg(long, alias = "harness-base-url", value_name = "URL", value_parser = NonEmptyStringValueParser::new())]
     pub base_url: Option<String>,
     #[arg(long, value_name = "MODE")]
     #[serde(with = "written")]
@@ -416,7 +417,7 @@ impl Timeout {
             let written = self.in_project(project).ms;
             return (self.is_bare && written < LIKE_MILLISECONDS).then(|| {
                 format!(
-                    "`--timeout {written}` is {written} milliseconds for each trial, as Fabrik counts; write `{written}s` \
+                    "`--timeout {written}` is {written} ms for each trial, as Fabrik counts; write `{written}s` \
                      for seconds"
                 )
             });
@@ -479,11 +480,11 @@ fn parse_retry_on(written: &str) -> Result<runner::RetryOn, String> {
 
 /// Parses a share, from 0 to 1.
 pub fn parse_share(written: &str) -> Result<f64, String> {
-    written
-        .parse::<f64>()
-        .ok()
-        .filter(|n| (0.0..=1.0).contains(n))
-        .ok_or_else(|| "a number from 0 to 1, such as 0.8".to_owned())
+    let (number, unit) = written.strip_suffix('%').map_or((written, 1.0), |number| (number, 100.0));
+    let share = number.parse::<f64>().ok().map(|number| number / unit);
+    share
+        .filter(|share| (0.0..=1.0).contains(share))
+        .ok_or_else(|| "a number from 0 to 1, such as 0.8, or `80%`".to_owned())
 }
 
 /// Parses a precision: half of the widest acceptable interval, as a share.

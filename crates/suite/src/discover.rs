@@ -320,7 +320,8 @@ fn misnamed_fixtures(path: &Path) -> Option<Diagnostic> {
     format::misspelt_fixtures(path.file_name()?.to_str()?).map(|right| misnamed_file(&right))
 }
 
-fn misnamed_file(right: &str) -> Diagnostic {
+/// Reports a file that should be called `right`.
+pub fn misnamed_file(right: &str) -> Diagnostic {
     let problem = Diagnostic::warning("this file is not read as a test because of its name");
     problem.help(format!("call it `{right}`, or begin its name with `_`"))
 }
@@ -374,7 +375,7 @@ fn unknown(target: &str, path: &Path, request: &Request) -> Diagnostic {
         let (suite, case) = target.split_once([':', '/'])?;
         of_suite(suite, request).map(|_| format!("{suite}::{case}"))
     };
-    let near = of_suite(target, request).or(near).or_else(of_case);
+    let near = of_suite(target, request).or(near).or_else(of_case).or_else(|| of_path(target, request));
     let shown = path::shown(&request.skills_dir, &request.cwd);
     let unknown = Diagnostic::error(format!("`{target}` is neither a file, nor a directory, nor a skill in `{shown}`"));
     let is_there = |folder: &&str| request.cwd.join(folder).join(target).join(SKILL_FILE).is_file();
@@ -389,13 +390,29 @@ fn unknown(target: &str, path: &Path, request: &Request) -> Diagnostic {
 
 /// Returns the file of the project's suite that is called `name`.
 fn of_suite(name: &str, request: &Request) -> Option<String> {
-    let all = Request { targets: Vec::new(), skill: None, ..request.clone() };
-    let mut files = candidates(&all, &mut Problems::new()).into_iter().map(|one| path::shown(&one.path, &request.cwd));
-    files.find(|file| {
-        let (folder, file) = file.rsplit_once('/').unwrap_or(("", file));
-        let stem = file.split('.').next().unwrap_or(file);
-        format!("/{folder}/{stem}").ends_with(&format!("/{name}"))
+    files_of_project(request).find(|file| {
+        let (folder, _) = file.rsplit_once('/').unwrap_or(("", file));
+        format!("/{folder}/{}", stem(file)).ends_with(&format!("/{name}"))
     })
+}
+
+/// Returns the file of a suite whose path is similar to `written`, or which has the same name up to its ending.
+fn of_path(written: &str, request: &Request) -> Option<String> {
+    let files: Vec<String> = files_of_project(request).collect();
+    let near = nearest(written, files.iter().map(String::as_str)).map(str::to_owned);
+    near.or_else(|| files.iter().find(|file| written.contains('.') && stem(file) == stem(written)).cloned())
+}
+
+/// Returns the paths of all suites of the project, as messages show them.
+fn files_of_project(request: &Request) -> impl Iterator<Item = String> {
+    let all = Request { targets: Vec::new(), skill: None, ..request.clone() };
+    candidates(&all, &mut Problems::new()).into_iter().map(move |one| path::shown(&one.path, &request.cwd))
+}
+
+/// Returns the name of a file up to its first dot.
+fn stem(path: &str) -> &str {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    name.split('.').next().unwrap_or(name)
 }
 
 /// Returns the suites of a directory: a skill's tests, or the tests of the skills in it, or any suites below it.

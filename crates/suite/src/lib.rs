@@ -35,6 +35,7 @@ mod graded;
 mod guarantees;
 mod library;
 mod load;
+mod misplaced;
 mod model_name;
 mod module_tree;
 mod path;

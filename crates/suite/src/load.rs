@@ -11,7 +11,9 @@ use model::{Case, Diagnostic, Excerpt, NodeKind, Severity, Suite};
 use crate::coverage::Coverage;
 use crate::discover::{self, Candidate, DiscoveryReason, SCENARIOS_FOLDER};
 use crate::document::{self, Language};
-use crate::format::{self, EVALS_NAME, FORMATS, Format, NAMED, SuiteFile, collection, misspelt_turns, near_miss};
+use crate::format::{
+    self, EVALS_NAME, FORMATS, Format, NAMED, SuiteFile, collection, misspelt_plugin_case, misspelt_turns, near_miss,
+};
 use crate::library::{Library, home_of};
 use crate::path::shown;
 use crate::request::Request;
@@ -155,7 +157,12 @@ fn read_one(candidate: &Candidate, library: &Library) -> ReadFile {
         return file;
     }
     let Some(language) = Language::from_path(&candidate.path) else {
-        file.problems.push(unrecognised(Excerpt::of_file(shown), None));
+        let name = candidate.path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let right = format::misspelt(name, true, || document::guess(&candidate.path));
+        let problem = right.map(|right| Diagnostic { severity: Severity::Error, ..discover::misnamed_file(&right) });
+        let place = Excerpt::of_file(shown);
+        file.problems
+            .push(problem.map_or_else(|| unrecognised(place.clone(), None), |problem| problem.at(place.clone())));
         return file;
     };
     let source = match document::open(&candidate.path, &shown) {
@@ -217,6 +224,9 @@ fn read_one(candidate: &Candidate, library: &Library) -> ReadFile {
                 file.problems.push(Diagnostic::warning("the file is empty").at(root.excerpt()));
             }
         }
+            if let Some(right) = misspelt_plugin_case(&candidate.path, &source.text) {
+                file.problems.push(discover::misnamed_file(right).at(Excerpt::of_file(shown.clone())));
+            }
     }
     file
 }

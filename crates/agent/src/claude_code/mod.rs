@@ -160,7 +160,7 @@ impl Agent for ClaudeCode {
         let listed = context.case.runner.allowed_tools_override.as_deref().map(ToolAllowList::read).unwrap_or_default();
         for tool in listed.built_in().filter(|tool| !TOOLS.contains(tool)) {
             problems.push(
-                Diagnostic::warning(format!("Claude Code has no tool named `{tool}` (in `allowed_tools_override`)"))
+                Diagnostic::warning(format!("Claude Code has no tool named `{tool}` (in the list of allowed tools)"))
                     .at(context.case.source.clone())
                     .suggest(nearest(tool, TOOLS.iter().copied())),
             );

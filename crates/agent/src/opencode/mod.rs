@@ -109,13 +109,13 @@ impl Agent for OpenCode {
         let closed = case.runner.allowed_tools_override.as_deref().unwrap_or_default();
         for tool in permission::names(closed).iter().filter(|tool| is_unknown(tool)) {
             problems.push(
-                warn(format!("OpenCode has no tool named `{tool}` (in `allowed_tools_override`)"))
+                warn(format!("OpenCode has no tool named `{tool}` (in the list of allowed tools)"))
                     .suggest(nearest(tool, tool::canonical())),
             );
         }
         for tool in permission::cannot_be_limited(closed) {
             problems.push(warn(format!(
-                "OpenCode cannot limit `{tool}` to scopes, so it is omitted (in `allowed_tools_override`)"
+                "OpenCode cannot limit `{tool}` to scopes, so it is omitted (in the list of allowed tools)"
             )));
         }
         if !case.user_responses.is_empty() {

@@ -130,6 +130,10 @@ pub fn run(args: &InitArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     if args.agent_skill {
         return add_agent_skill(args, terminal);
     }
+    if args.dir.is_file() {
+        return Err(CliError::usage(format!("`{}` is a file", args.dir.display()))
+            .hint("name the folder in which to create a project"));
+    }
     check_skill(args)?;
     let asked;
     let args = if args.is_open() && terminal.can_ask() {

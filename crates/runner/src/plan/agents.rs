@@ -46,7 +46,7 @@ impl Planner<'_> {
         let unused = self.request.settings.configured.iter().filter(|config| config.is_filled);
         for config in unused.filter(|config| !self.checked_agents.contains(&config.name)) {
             let problems = match config.agent() {
-                Ok(agent) => agent.check_config(&config.node, &config.directory, &self.state),
+                Ok(agent) => config.problems(agent, &self.state),
                 Err(problem) => vec![*problem],
             };
             let help = format!("no selected case uses the agent `{}`", config.name);
@@ -77,7 +77,7 @@ impl Planner<'_> {
             let is_of_project = settings.arms.agents.is_empty() && settings.defaults.agent.as_deref() == Some(written);
             let own = own.or_else(|| settings.defaults.agent_source.as_ref().filter(|_| is_of_project));
             let problems = match case_context.config {
-                Some(config) => agent.check_config(&config.node, &config.directory, &self.state),
+                Some(config) => config.problems(agent, &self.state),
                 None => agent.check_argument(case_context.argument, &self.state),
             };
             self.problems.extend(problems.into_iter().map(|problem| match own {
@@ -189,6 +189,10 @@ impl Planner<'_> {
         let mut problem = Diagnostic::error(format!("unknown agent `{name}`"))
             .suggest(nearest(name, names.clone().chain(aliases).chain(own_names.clone())))
             .help(format!("agents: {}", names.chain(own_names.clone()).collect::<Vec<_>>().join(", ")));
+        // `localhost:3000`, which is not the agent `localhost` with the argument `3000`.
+        if written.split_once(':').is_some_and(|(_, port)| port.starts_with(|first: char| first.is_ascii_digit())) {
+            problem = problem.help(format!("an address begins with `http://`: write `http://{written}`"));
+        }
         if settings.arms.agents.is_empty() {
             let own = case.runner.agent.as_ref().map(|(_, source)| source);
             if let Some(source) = own.or(settings.defaults.agent_source.as_ref()) {

@@ -305,7 +305,8 @@ pub(super) fn judge_model(
                 let message = error.to_string().replace("`base_url`", "`judge_base_url`");
                 let mut problem = Diagnostic::error(format!("the judge `{name}` cannot be used: {message}"));
                 problem.source.clone_from(&settings.judge.source);
-                problems.push(match name.contains(':') {
+                let is_provider = llm::PROVIDERS.iter().any(|provider| provider.name == name);
+                problems.push(match name.contains(':') || is_provider {
                     true => problem,
                     false => problem.help(format!("a judge is `PROVIDER:MODEL`, such as `openai:{name}`")),
                 });

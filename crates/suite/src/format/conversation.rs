@@ -13,6 +13,7 @@ use super::rows::{CASES, CaseReader};
 use super::scenario::{checked_id, place, refuse_tags, skip, with_common_fields};
 use super::{Format, SuiteFile};
 use crate::library::Library;
+use crate::misplaced;
 
 /// The `conversation` format.
 pub const CONVERSATION: Format = Format {
@@ -149,8 +150,10 @@ fn case(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Opt
     let reruns = fields.whole("reruns", 0, problems).map(|reruns| u32::try_from(reruns).unwrap_or(u32::MAX));
     let skip = skip(&mut fields, problems);
     fields.finish(problems);
+    let first = problems.len();
     Some(Case {
         description: case.description.or(named),
+    misplaced::say_where(problems, first, misplaced::OF_CASE);
         messages,
         tools,
         user: user.map(Box::new),

@@ -24,6 +24,7 @@ pub use conversation::misspelt_turns;
 pub use evals::{ASSERTION_KEYS, ASSERTION_TYPES, AssertionType, EVALS_NAME, are_evals, design_warnings};
 pub use rows::read_table;
 pub use scenario::{OPENING, WARN_TURNS, near_miss, run};
+pub use plugin_eval::misspelt as misspelt_plugin_case;
 
 /// File name of a skill's evaluation in places where suites are searched.
 pub const EVALS_FILE: &str = "evals.json";

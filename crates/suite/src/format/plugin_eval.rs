@@ -10,11 +10,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use model::decode::Problems;
-use model::{Case, Diagnostic, Source};
+use model::{Case, Diagnostic, Source, nearest};
 
 use self::reading::Reading;
 use super::NamedFormat;
 use crate::library::Library;
+use crate::plugin;
 use crate::skill::EVALS_FOLDER;
 
 /// The `plugin-eval` format.
@@ -34,6 +35,9 @@ pub(super) const NAME: &str = "plugin-eval";
 
 /// File of a case.
 const CASE_FILE: &str = "case.yaml";
+
+/// Keys of a case that other formats do not have.
+const OWN_KEYS: [&str; 4] = ["schema_version", "execution", "graders", "context"];
 
 /// File with the prompt of a case.
 const PROMPT_FILE: &str = "prompt.md";
@@ -61,11 +65,26 @@ fn folder(path: &Path) -> Option<&Path> {
     (!is_other).then_some(found)
 }
 
-/// Returns `true` if a file that was found by a search is a case. Other tools also have a `case.yaml`.
+/// Returns `true` if a file that was found by a search is a case. Other tools also have a `case.yaml`, but not in the
+/// `evals` of a plug-in.
 fn is_meant(path: &Path, text: &str) -> bool {
-    let has = |key: &str| text.lines().any(|line| line.strip_prefix(key).is_some_and(|rest| rest.starts_with(':')));
-    path.file_name().is_some_and(|name| name == PROMPT_FILE)
-        || ["schema_version", "execution", "graders", "context"].into_iter().any(has)
+    let is_in_plugin = || {
+        let suite = folder(path).filter(|suite| path.parent().and_then(Path::parent) == Some(suite));
+        suite.and_then(Path::parent).is_some_and(|directory| plugin::manifest_in(directory).is_some())
+    };
+    path.file_name().is_some_and(|name| name == PROMPT_FILE) || has_own_key(text) || is_in_plugin()
+}
+
+/// Returns the name that the file at `path` was probably meant to have, if its text is that of a case.
+pub fn misspelt(path: &Path, text: &str) -> Option<&'static str> {
+    let right = nearest(path.file_name()?.to_str()?, [CASE_FILE])?;
+    let is_below_evals = folder(&path.with_file_name(right)).is_some();
+    (is_below_evals && has_own_key(text)).then_some(right)
+}
+
+fn has_own_key(text: &str) -> bool {
+    let is_key = |line: &str, key: &str| line.strip_prefix(key).is_some_and(|rest| rest.starts_with(':'));
+    text.lines().any(|line| OWN_KEYS.iter().any(|key| is_key(line, key)))
 }
 
 fn read(path: &Path, source: &Arc<Source>, library: &Library, problems: &mut Problems) -> Vec<Arc<Case>> {

@@ -19,7 +19,7 @@ use crate::graded::graded;
 use crate::guarantees::{guarantees, network_policy};
 use crate::library::Library;
 use crate::trials::{pass_rate, trials};
-use crate::{ai_tester, document, model_name, path, shared_fixtures, skill};
+use crate::{ai_tester, document, misplaced, model_name, path, shared_fixtures, skill};
 
 /// The `scenario` format.
 pub const SCENARIO: Format = Format {
@@ -107,7 +107,9 @@ fn case(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Opt
     let assertions = assertions(&mut fields, problems);
     fields.finish_except(&ai_tester::KEYS, problems);
     Some(Case {
+    let first = problems.len();
         subject: subject.unwrap_or(Subject::Agent),
+    misplaced::say_where(problems, first, misplaced::OF_CASE);
         messages,
         warn_turns: case.max_turns.is_none().then_some(WARN_TURNS),
         token_budget,

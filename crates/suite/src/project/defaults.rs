@@ -9,7 +9,7 @@ use model::{CassetteMode, Excerpt, GatewayMode, Node, NodeKind, PassRate, Permis
 use super::file::Dialect;
 use super::{Setting, setting, text, whole};
 use crate::trials::{pass_rate, precision, trials};
-use crate::{ai_tester, model_name};
+use crate::{ai_tester, misplaced, model_name};
 
 /// Settings for cases that do not have their own.
 #[derive(Debug, Clone, Default)]
@@ -67,7 +67,9 @@ impl Defaults {
             fields.finish_with_warnings(&ai_tester::KEYS, problems);
         } else {
             defaults.read_own(&mut fields, root, problems);
+            let first = problems.len();
             fields.finish(problems);
+            misplaced::say_where(problems, first, misplaced::OF_DEFAULTS);
         }
         defaults
     }

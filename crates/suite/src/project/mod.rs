@@ -21,6 +21,7 @@ use crate::canaries::canaries;
 use crate::fixture_settings::FixtureSettings;
 use crate::module_tree::FUNCTION;
 use crate::path::{self, shown};
+use crate::misplaced;
 
 pub use self::agents::ProjectAgent;
 pub use self::defaults::Defaults;
@@ -174,7 +175,11 @@ impl Project {
         match dialect {
             // Another tool reads this file too, and may know more keys.
             Dialect::AiTester => fields.finish_with_warnings(&ai_tester::KEYS, problems),
-            _ => fields.finish(problems),
+            _ => {
+                let first = problems.len();
+                fields.finish(problems);
+                misplaced::say_where(problems, first, misplaced::OF_CONFIGURATION);
+            }
         }
         problems.extend(missing.into_iter().map(|one| one.problem));
     }

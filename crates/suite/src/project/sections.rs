@@ -207,7 +207,12 @@ pub struct Reports {
 
 /// Reads `report`.
 pub fn reports(node: &Node, root: &Path, problems: &mut Problems) -> Reports {
-    let Some(fields) = Fields::of(node, "`report`", problems) else { return Reports::default() };
+    let Some(fields) = Fields::of(node, "`report`", problems) else {
+        if let (Some(problem), Some(name)) = (problems.last_mut(), node.as_str()) {
+            problem.help.push(format!("write `report: {{ formats: [{name}] }}`"));
+        }
+        return Reports::default();
+    };
     let mut fields = fields.in_either_case();
     let items = fields.list("formats", problems);
     let format = |item: &Node| {

@@ -109,6 +109,25 @@ fn unknown_keys_are_errors_in_both_configuration_formats() {
 }
 
 #[test]
+fn a_key_outside_of_its_section_is_reported_with_its_place() {
+    let text = "agent: chat\nmodel: m\nmaxTurns: 3\nnetwork: none\ndefaults: {judge: j, owner: k}\n";
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("trialrun.yaml"), text).unwrap();
+    let (_, problems) = Project::find(directory.path(), directory.path());
+    let help: Vec<&str> = problems.iter().map(|problem| problem.help[0].as_str()).collect();
+    assert_eq!(
+        help[..4],
+        [
+            "write it under `defaults`: `defaults: { model: … }`",
+            "write it under `defaults`: `defaults: { maxTurns: … }`",
+            "write it under `sandbox`: `sandbox: { network: … }`",
+            "write `judge` at the top level of the configuration",
+        ]
+    );
+    assert!(help[4].starts_with("known keys: "), "{help:?}");
+}
+
+#[test]
 fn keys_of_newer_versions_of_ai_tester_are_named_and_stop_nothing() {
     let text = "runs_dir: ./runs\nacp_agents: {local: {command: x}}\nmcp_servers: {}\nmcp_profiles: {}\n\
                 defaults: {runtime: codex, agent: local, mode: review, reasoning: high, mcp_profile: mock}\n";

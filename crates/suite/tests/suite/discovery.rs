@@ -237,10 +237,17 @@ fn a_missing_target_is_an_error_with_the_nearest_name() {
     assert!(problem("more/cas.yaml").1.starts_with("did you mean `more/case.yaml`?"));
     scratch.write("scenarios/billing/refund.yaml", prompt("r"));
     assert!(problem("refund:first").1.starts_with("did you mean `refund::first`?"));
-    for suite in ["refund", "billing/refund"] {
+    for suite in ["refund", "billing/refund", "refund.yml", "scenario/billing/refund.yaml"] {
         assert!(problem(suite).1.starts_with("did you mean `scenarios/billing/refund.yaml`?"), "{}", problem(suite).1);
     }
     assert_eq!(problem("zzz").1, "to run one case, write `SUITE::CASE` as `trialrun list` shows it");
+    scratch.write(
+        "scenarios/hi.spec.ts",
+        "import { scenario } from \"trialrun\";\nexport default scenario('a', () => {});\n",
+    );
+    let of_name =
+        ("this file is not read as a test because of its name", "call it `hi.test.ts`, or begin its name with `_`");
+    assert_eq!(problem("scenarios/hi.spec.ts"), (of_name.0.to_owned(), of_name.1.to_owned()));
     scratch.write(".claude/skills/notes/SKILL.md", "---\nname: notes\ndescription: Takes notes.\n---\n");
     let path = "give its path, `.claude/skills/notes`, or set `skills_dir: .claude/skills` in the configuration";
     assert_eq!(problem("notes").1, path);

@@ -237,3 +237,22 @@ fn a_repository_of_skills_is_found_without_configuration() {
     found.sort();
     assert_eq!(found, ["one/evals: 1", "picnics: lake", "trigger-eval: query-1", "two/evals: 1"]);
 }
+
+#[test]
+fn a_case_of_a_plugin_that_cannot_be_read_is_not_skipped_in_silence() {
+    let scratch = Scratch::new();
+    let case = "execution: {prompt: p}\ngraders: [{type: regex, pattern: x}]\n";
+    scratch
+        .write(".claude-plugin/plugin.json", "{\"name\": \"picnics\"}")
+        .write("evals/list/case.yaml", "- a\n")
+        .write("evals/other-keys/case.yaml", "name: x\ntask: hi\n")
+        .write("evals/other-name/case.yml", case)
+        .write("evals/good/case.yaml", case)
+        .write("evals/good/data/case.yaml", "rows: []\n");
+    let loaded = scratch.load(&["evals"]);
+    let described = crate::scratch::describe(&loaded.diagnostics);
+    assert_eq!(described, ["evals/other-name/case.yml:1:1: this file is not read as a test because of its name"]);
+    let cases = loaded.suites.iter().flat_map(|suite| &suite.cases);
+    let broken: Vec<(&str, usize)> = cases.map(|case| (&*case.id, case.broken.len())).collect();
+    assert_eq!(broken, [("good", 0), ("list", 1), ("x", 1)]);
+}

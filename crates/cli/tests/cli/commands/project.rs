@@ -309,14 +309,15 @@ fn unused_agents_are_checked_and_an_implicit_default_is_reported() {
         .write("tests/a.yaml", "name: a\nturns: [{ says: hello }]\nassertions: [{ contains: hello }]\n")
         .write(
             "trialrun.yaml",
-            "tests: tests\nagents:\n  shop: { type: http, url: \"http://127.0.0.1:9/\", hedaers: {} }\n  two: { type: fake }\n",
+            "tests: tests\nagents:\n  shop: { type: http, url: \"http://127.0.0.1:9/\", hedaers: {} }\n  two: { type: fake }\n  three: { type: codex, model: m }\n",
         );
     let messages = project.run(&["check", "--agent", "fake"]).exits(0).err;
     for part in [
         "unknown key `hedaers`",
         "no selected case uses the agent `shop`",
         "did you mean `headers`?",
-        "`two` has no `type` that can be configured",
+        "`fake` cannot be configured under a name of its own",
+        "write `model` under `defaults` or in the test",
     ] {
         assert!(messages.contains(part), "{part}: {messages}");
     }

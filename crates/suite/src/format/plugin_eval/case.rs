@@ -91,7 +91,7 @@ impl Reading<'_> {
         }
         self.grader_files(&mut draft);
         let place = source.excerpt(Span::new(0, 0));
-        if draft.prompt.is_none() {
+        if draft.prompt.is_none() && self.found.is_empty() {
             self.found.push(Diagnostic::error("the case has no prompt").at(place.clone()));
         }
         if draft.graders.is_empty() && self.found.is_empty() {

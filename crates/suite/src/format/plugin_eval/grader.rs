@@ -177,14 +177,18 @@ fn call<'a>(fields: &mut Fields<'a>, reading: &mut Reading<'_>) -> Option<Vec<(&
 
 fn tool_used<'a>(fields: &mut Fields<'a>, entry: &Entry<'a>, reading: &mut Reading<'_>) -> Assertion {
     let mut entries = call(fields, reading)?;
-    let min = fields.whole("min", 0, &mut reading.found).unwrap_or(1);
+    let written = fields.whole("min", 0, &mut reading.found);
+    let min = written.unwrap_or(1);
     entries.push(("min", entry.node(NodeKind::Number(min.into()))));
     if let Some(max) = fields.whole("max", 0, &mut reading.found) {
         entries.push(("max", entry.node(NodeKind::Number(max.into()))));
         if max < min {
-            let message = format!("`max` is {max}, and at least {min} calls are needed");
+            let message = format!("`max` is {max}, which is less than `min`, {min}");
             let problem = fields.get("max").unwrap_or(entry.node).error(message);
-            reading.found.push(problem.help("without `min`, one call is needed: add `min: 0`"));
+            reading.found.push(match written {
+                None => problem.help("without `min`, one call is needed: add `min: 0`"),
+                Some(_) => problem,
+            });
         }
     }
     Some(("tool_called", entries))

@@ -118,14 +118,19 @@ fn no_attack_passes(kind: &str) {
     table.projects.retain(|_, project| project.needs.as_ref().is_none_or(has));
     let project = Project::new(env!("CARGO_BIN_EXE_trialrun")).path_first(cargo);
     project.write("trialrun.yaml", &format!("sandbox: {{provider: {kind}, network: open}}\n"));
+    let (all, is_local) = (std::env::var_os(ALL).is_some(), kind == "local");
+    // Without the work, a project fails in the same way in each kind.
+    let has_controls = all || is_local;
     // The message selects the attack.
     let mut agent = "read -r line\ncase $line in\n".to_owned();
     for (name, FixtureProject { before, .. }) in &table.projects {
         writeln!(agent, "*\" on {name}.\"*)\n{before}\n;;").unwrap();
-        project.write(&format!("scenarios/none-{name}.yaml"), &case("none", name, &table.projects[name]));
+        if has_controls {
+            project.write(&format!("scenarios/none-{name}.yaml"), &case("none", name, &table.projects[name]));
+        }
     }
     agent.push_str("esac\ncase $line in\n");
-    let is_here = |at: usize| std::env::var_os(ALL).is_some() || at % 6 == usize::from(kind == "local");
+    let is_here = |at: usize| all || at % 6 == usize::from(is_local);
     let mut attempts = 0;
     for (name, attack) in table.attacks.iter().chain(&table.honest) {
         writeln!(agent, "*\"attack {name} on\"*)\n{}\n;;", attack.agent).unwrap();
@@ -143,7 +148,8 @@ fn no_attack_passes(kind: &str) {
     let ran = project.run(&arguments);
     let report: Value = serde_json::from_str(&project.read("r.json")).unwrap_or_else(|_| panic!("{}", ran.output()));
     let trials = report["trials"].as_array().unwrap();
-    let expected = (0..attempts).filter(|at| is_here(*at)).count() + table.projects.len();
+    let controls = if has_controls { table.projects.len() } else { 0 };
+    let expected = (0..attempts).filter(|at| is_here(*at)).count() + controls;
     assert_eq!(trials.len(), expected, "{}", ran.output());
     let wrong: Vec<String> = trials.iter().filter_map(|trial| mistake(&table, trial)).collect();
     assert!(wrong.is_empty(), "in {kind}: {wrong:#?}");

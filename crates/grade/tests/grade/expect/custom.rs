@@ -114,7 +114,6 @@ fn a_reference_that_is_not_a_function_is_rejected() {
         ("broken.js", "export default function ( {"),
         ("fs.js", "import fs from 'node:fs'; export default () => fs.existsSync('/')"),
         ("throws.js", "throw new Error('no way'); export default () => true"),
-        ("endless.js", "export default () => true; for (;;) {}"),
     ]);
     for (reference, words) in [
         ("./none.js", "none.js"),
@@ -123,7 +122,6 @@ fn a_reference_that_is_not_a_function_is_rejected() {
         ("./broken.js", "broken.js:1:"),
         ("./fs.js", "node:fs"),
         ("./throws.js", "no way"),
-        ("./endless.js", "stopped after"),
         ("no-such-package", "no-such-package"),
         ("http://x/y.js", "is not supported"),
         ("", "must not be empty"),
@@ -461,8 +459,6 @@ fn catastrophic_backtracking_is_undecided_with_a_reason() {
         &json!(text),
     );
     assert_eq!(within.status, Status::Undecided, "{within:#?}");
-    let own = judged("export default (actual) => /^(a+)+$/.test(actual)", json!({"$op": 1}), &json!(text));
-    assert_eq!(own.status, Status::Undecided);
     assert_eq!(crate::expect::graded(json!({"output": "/^(a+)+$/"}), &answered(&json!("aaa"))).status, Status::Met);
 }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use model::{
     AgentInfo, AnsweredQuestion, AttemptRecord, CallRecord, Collected, Commit, ControlRun, Detail, EgressAttempt,
-    Ending, Event, Failure, FaultOccurrence, Finding, HookRecord, IntegritySign, ModelTraffic, Need, Part,
+    Ending, Event, Failure, FaultOccurrence, Finding, HookRecord, IntegritySign, MockCall, ModelTraffic, Need, Part,
     PermissionRequest, Probe, Probed, Question, Repository, RepositoryChange, RepositoryState, Rerun, ReviewRequest,
     RunInfo, SideEffects, StaleRequest, Step, ToolCall, ToolResult, Touch, TrialRecord,
 };
@@ -140,6 +140,12 @@ impl<'m> Pass<'m> {
         self.strings(reason);
     }
 
+    fn mock_call(&self, call: &mut MockCall) {
+        let MockCall { tool, input, output, server: _, verdict: _, user_message: _ } = call;
+        self.strings([tool, output]);
+        self.value(input);
+    }
+
     pub(super) fn step(&self, step: &mut Step) {
         match step {
             Step::Session { session_id, model, agent_version, tools, auth } => {
@@ -151,6 +157,8 @@ impl<'m> Pass<'m> {
             | Step::Thinking { text, message: _, parent: _ }
             | Step::Notice { text, from: _ } => self.string(text),
             Step::Egress(attempt) => self.egress(attempt),
+            Step::Mocks(_) => {}
+            Step::MockCall(call) => self.mock_call(call),
             Step::Fault(FaultOccurrence { detail, fault: _, number: _ }) => self.string(detail),
             Step::ToolCall(call) => self.call(call),
             Step::ToolResult(ToolResult { content, id: _, is_error: _ }) => self.string(content),
@@ -336,6 +344,7 @@ impl<'m> Pass<'m> {
             self.names(commits);
         }
         self.signs(&mut record.integrity);
+        record.mock_calls.iter_mut().for_each(|call| self.mock_call(call));
         self.strings(record.injected_faults.iter_mut().map(|report| &mut report.detail));
         self.findings(&mut record.findings);
     }

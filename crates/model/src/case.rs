@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::{
-    Canaries, CaseFault, Definition, Diagnostic, Excerpt, Fixtures, NetworkPolicy, Node, PassRate, RemoteMode, Skill,
+    Canaries, CaseFault, Definition, Diagnostic, Excerpt, Fixtures, Mocks, NetworkPolicy, Node, PassRate, RemoteMode, Skill,
     SkillEval, Source, Spanned, Trials,
 };
 
@@ -86,6 +86,8 @@ pub struct Case {
     pub canaries: Option<Canaries>,
     /// Faults that its trials inject.
     pub faults: Vec<CaseFault>,
+    /// MCP servers and mocked programs of its trials, in addition to those of the project.
+    pub mocks: Arc<Mocks>,
     /// Remote that the agent pushes to, if there is a source repository; the run's setting if absent.
     pub remote: Option<RemoteMode>,
     /// Contents of the sandbox before the agent starts.
@@ -123,6 +125,9 @@ pub struct Case {
     pub position: Option<usize>,
     /// Text to append to the agent's system prompt.
     pub system_prompt: Option<String>,
+    /// Transcript of Claude Code, the conversation that the messages continue. Only agents with
+    /// `Description::takes_history` can do that.
+    pub history: Option<PathBuf>,
     /// Ids of assertions that show whether the subject was used. If the case also runs without its subject, they are
     /// reported only where the subject is present, and do not count, unless the case has no others.
     pub indicators: Vec<String>,

@@ -50,6 +50,7 @@ mod judge_sample;
 mod lease;
 mod listing;
 mod lookalike;
+mod mock;
 mod model_traffic;
 mod named_mode;
 mod nearest;
@@ -118,6 +119,10 @@ pub use judge_sample::JudgeSample;
 pub use lease::{Lease, Owner};
 pub use listing::{CaseResults, LiveTrial, RunResults, RunRow, TrialRow};
 pub use lookalike::lookalike;
+pub use mock::{
+    ArgumentGuard, McpServer, MockCall, MockFault, MockNames, MockVerdict, MockedAnswer, MockedReply, MockedServer,
+    MockedTool, Mocks, PlayedMock, ServerSource, WantedArgument,
+};
 pub use model_traffic::{GatewayMode, ModelTraffic, Spread};
 pub use nearest::nearest;
 pub use network::{Destination, EgressAttempt, EgressVerdict, EgressWay, HostPattern, NetworkPolicy};

@@ -10,7 +10,8 @@ use serde_json::{Map, Value};
 use crate::bounds::Bounds;
 use crate::{
     AutoTrials, CassetteUse, EgressAttempt, Ending, Fault, FaultReport, FileChange, Finding, IntegritySign, Limits,
-    ModelTraffic, Outcome, OutcomeRule, Phases, Quarantine, Scoring, SideEffects, SkillInfo, Status, Tokens, Usage,
+    MockCall, ModelTraffic, Outcome, OutcomeRule, Phases, Quarantine, Scoring, SideEffects, SkillInfo, Status, Tokens,
+    Usage,
 };
 
 /// Finished trial, as in the report's `trials`. Absent fields are omitted: most fields of most trials are empty, and
@@ -215,6 +216,9 @@ pub struct TrialRecord {
     /// Faults of the case, and what became of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub injected_faults: Vec<FaultReport>,
+    /// Calls that mocks of servers and programs received.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mock_calls: Vec<MockCall>,
     /// Signs that the agent tried to influence how it is graded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub integrity: Vec<IntegritySign>,

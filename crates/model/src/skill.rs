@@ -6,6 +6,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::McpServer;
+
 /// Skill as read from disk, the definition of a sub-agent, or the stand-in for a bare prompt.
 #[derive(Debug, Clone, Default)]
 pub struct Skill {
@@ -40,6 +42,8 @@ pub struct Skill {
 pub struct PluginParts {
     /// Names of the folders of its skills in `skills`.
     pub skills: Vec<String>,
+    /// Its MCP servers, with the names that they have in Claude Code.
+    pub servers: Vec<McpServer>,
     /// Its other parts in words, such as `1 command` or `hooks`. Only agents that load plug-ins have them.
     pub others: Vec<String>,
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Effect, EgressAttempt, FaultOccurrence, Touch, Usage};
+use crate::{Effect, EgressAttempt, FaultOccurrence, MockCall, MockNames, Touch, Usage};
 
 /// One event of a session. A trace is built only from steps, both live and from the record.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -96,6 +96,10 @@ pub enum Step {
     Egress(EgressAttempt),
     /// A fault of the case occurred.
     Fault(FaultOccurrence),
+    /// The agent can use these MCP servers and mocks.
+    Mocks(MockNames),
+    /// A mock was called. The trace of an agent has its own view of the call.
+    MockCall(MockCall),
     /// A line of the agent's stderr, or a notice of the harness about the session.
     Notice {
         /// `stderr`, `agent` or `harness`.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::{EgressAttempt, PermissionRequest, Question, Step, ToolCall, ToolResult, Unreported, Usage};
+use crate::{EgressAttempt, MockCall, MockNames, PermissionRequest, Question, Step, ToolCall, ToolResult, Unreported, Usage};
 
 /// Trace of an agent.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -44,6 +44,10 @@ pub struct Trace {
     pub request_checks: Vec<(usize, bool, String)>,
     /// Hosts that processes in the sandbox tried to reach.
     pub egress: Vec<EgressAttempt>,
+    /// MCP servers and mocks of the trial; absent if there are none.
+    pub mocks: Option<MockNames>,
+    /// Calls that the mocks received, in order.
+    pub mock_calls: Vec<MockCall>,
     index: HashMap<String, usize>,
     /// Turns by model message and sub-agent.
     messages: HashMap<(String, Option<String>), usize>,
@@ -167,6 +171,8 @@ impl Trace {
             }
             Step::RequestCheck { step, met, reason } => self.request_checks.push((*step, *met, reason.clone())),
             Step::Egress(attempt) => self.egress.push(attempt.clone()),
+            Step::Mocks(names) => self.mocks = Some(names.clone()),
+            Step::MockCall(call) => self.mock_calls.push(call.clone()),
             Step::Finished { usage, text, result, .. } => {
                 self.usage += *usage;
                 self.unreported |= Unreported::of(usage);
@@ -247,6 +253,8 @@ impl Trace {
             unreported: reply.unreported,
             // Which reply caused them is not known.
             egress: self.egress.clone(),
+            mocks: self.mocks.clone(),
+            mock_calls: self.mock_calls.iter().filter(|call| call.user_message == number).cloned().collect(),
             ..Self::default()
         };
         for turn in self.turns.iter().filter(|turn| turn.user_message == number) {

@@ -71,6 +71,7 @@ mod integrity;
 mod isolated;
 mod key;
 mod local;
+mod mock_programs;
 pub mod out_of_memory;
 mod outward_links;
 mod owner;
@@ -105,7 +106,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use model::{
-    Canary, Collected, Excerpt, FaultAction, FaultOccurrence, FaultReport, Fixtures, NetworkPolicy, RemoteMode, Skill,
+    Canary, Collected, Excerpt, FaultAction, FaultOccurrence, FaultReport, Fixtures, MockNames, NetworkPolicy,
+    RemoteMode, Skill,
 };
 
 use crate::supervise::{Limits, Listeners, Network};
@@ -119,6 +121,7 @@ pub use disk_space::DiskWatch;
 pub use environment::PASSED_ON as INHERITED_VARIABLES;
 pub use faults::{fake_clock, fault_refusal};
 pub use host::Host;
+pub use mock_programs::MockPrograms;
 pub use owner::{has_ended as process_has_ended, host_name, mark as process_mark};
 pub use parent_files::{ParentFile, parent_files};
 pub use registry::Registry;
@@ -147,6 +150,15 @@ pub fn remote_refusal(kind: &dyn SandboxKind, remote: RemoteMode) -> Option<(Str
         kind.name()
     );
     Some((reason, "write `sandbox: {remote: real}`, or use `local` or `isolated` sandboxes".to_owned()))
+}
+
+/// Returns the reason why mocks cannot be used in this kind of sandbox, and a hint.
+pub fn mock_refusal(kind: &dyn SandboxKind) -> Option<(String, String)> {
+    if !kind.has_own_system() && !kind.is_remote() {
+        return None;
+    }
+    let reason = format!("programs that stand for mocks cannot run in `{}` sandboxes", kind.name());
+    Some((reason, "use `isolated` or `local` sandboxes".to_owned()))
 }
 
 /// A kind of sandbox.
@@ -307,6 +319,17 @@ pub trait Sandbox: Send + Sync {
     fn serve(&self, ports: &[u16]) -> Result<Option<Listeners>, SandboxError> {
         let _ = ports;
         Ok(None)
+    }
+
+    /// Creates programs that stand for mocked MCP servers and mocked programs. Later processes find the mocked programs
+    /// first.
+    ///
+    /// # Errors
+    /// Returns an error if its processes cannot run programs of this machine, or if they cannot be created.
+    fn mock(&self, names: &MockNames) -> Result<MockPrograms, SandboxError> {
+        let _ = names;
+        let reason = "their processes cannot run programs of this machine".to_owned();
+        Err(SandboxError::Refused { kind: "remote", reason })
     }
 
     /// Checks that it can still run processes.

@@ -17,10 +17,10 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{self, Metadata};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use model::{Collected, FaultAction, FaultKind, FaultOccurrence, FaultReport, Fixtures};
+use model::{Collected, FaultAction, FaultKind, FaultOccurrence, FaultReport, Fixtures, MockNames};
 use tokio::process::Command;
 use tokio::sync::OnceCell;
 
@@ -33,6 +33,7 @@ use super::faults::{self, SandboxFaults};
 use super::git_state::GitState;
 use super::given::Given;
 use super::inspection::{self, Doubts, Inspection, Unreadable};
+use super::mock_programs::{self, MockPrograms};
 use super::owner::{Base, Purpose};
 use super::patch;
 use super::registry::Registry;
@@ -197,6 +198,7 @@ impl LocalBackend {
             planted: Arc::default(),
             enclosed: self.enclosure.clone().map(|enclosure| Enclosed::new(enclosure, request.network)),
             remote: None,
+            mocks: OnceLock::new(),
         })
     }
 }
@@ -232,6 +234,8 @@ pub(super) struct LocalSandbox {
     planted: Arc<Planted>,
     /// The trial's own remote, unless the real one is used.
     remote: Option<Arc<RemoteCopy>>,
+    /// Folder of the programs that stand for mocks, if there are any.
+    mocks: OnceLock<PathBuf>,
 }
 
 /// Content of a sandbox before the agent started.
@@ -298,6 +302,7 @@ impl LocalSandbox {
     /// Returns the environment of the agent's processes.
     pub(super) fn agent_env(&self, extra: &[(String, String)]) -> BTreeMap<String, String> {
         let mut env = if self.has_own_system() { self.env_inside(extra) } else { self.env(extra) };
+        self.mocks.get().into_iter().for_each(|folder| mock_programs::add_to(folder, &mut env));
         self.faults.apply(&mut env);
         self.planted.apply(&mut env);
         env
@@ -470,6 +475,20 @@ impl Sandbox for LocalSandbox {
         let Some(enclosed) = &self.enclosed else { return Ok(None) };
         let folder = self.path.join(RELAY);
         enclosed.serve(&folder, ports).map_err(SandboxError::io("listen in", &folder))
+    }
+
+    fn mock(&self, names: &MockNames) -> Result<MockPrograms, SandboxError> {
+        if self.has_own_system() {
+            let reason = "their processes cannot run programs of this machine".to_owned();
+            return Err(SandboxError::Refused { kind: "container", reason });
+        }
+        let trialrun = self.supervisor.program();
+        let programs = MockPrograms::install(&self.path, &self.home, names, trialrun)
+            .map_err(SandboxError::io("write the programs of mocks in", &self.path))?;
+        let _ = self.mocks.set(programs.folder().to_owned());
+        self.show(programs.folder());
+        self.show(trialrun);
+        Ok(programs)
     }
 
     fn check(&self) -> BoxFuture<'_, Result<(), SandboxError>> {

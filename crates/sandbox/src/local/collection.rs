@@ -16,6 +16,7 @@ use crate::faults;
 use crate::git_state::GitState;
 use crate::inspection::{self, Doubts, Unreadable};
 use crate::integrity;
+use crate::mock_programs;
 use crate::owner::OWNER;
 use crate::remote;
 use crate::removal::{self, WORK};
@@ -186,7 +187,7 @@ fn at_a_glance(change: &RepositoryChange) -> Repository {
 
 /// Returns the entries next to the sandbox's own directories.
 fn beside(base: &Path) -> Result<Vec<String>, SandboxError> {
-    let own = [WORK, HOME, TMP, OWNER, RELAY, faults::FOLDER, remote::COPY, remote::BIN];
+    let own = [WORK, HOME, TMP, OWNER, RELAY, faults::FOLDER, mock_programs::FOLDER, remote::COPY, remote::BIN];
     let entries = fs::read_dir(base).map_err(SandboxError::io("read", base))?;
     let strange = entries.flatten().filter(|entry| !own.iter().any(|own| entry.file_name() == *own));
     let mut paths: Vec<String> = strange.map(|entry| entry.path().to_string_lossy().into_owned()).collect();

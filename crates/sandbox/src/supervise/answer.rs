@@ -13,7 +13,7 @@ use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
 use super::arguments::Arguments;
-use super::{container, exec, failure, keeper, remote, space};
+use super::{container, exec, failure, keeper, mock, remote, space};
 
 /// Version that both sides of a supervisor must have, because its arguments may differ between versions.
 pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -93,6 +93,9 @@ pub fn answer(args: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
     let role = args.next()?;
     if role == STAND_IN {
         return Some(failure("this program has no stand-ins for `gh` and `glab`"));
+    }
+    if role == mock::ROLE {
+        return Some(mock::main(args));
     }
     if !role.to_string_lossy().starts_with(PREFIX) {
         return None;

@@ -37,8 +37,10 @@ mod lifeline;
 mod listeners;
 #[cfg(target_os = "linux")]
 mod loopback;
+pub(crate) mod mock;
 #[cfg(not(target_os = "linux"))]
 mod no_listeners;
+mod process;
 mod remote;
 #[cfg(target_os = "linux")]
 mod restriction;
@@ -70,6 +72,8 @@ pub use listeners::{Arrival, Ended, Listeners, Served};
 pub(crate) use no_listeners::probe as probe_listeners;
 #[cfg(not(target_os = "linux"))]
 pub use no_listeners::{Arrival, Ended, Listeners, Served};
+pub use mock::{CommandOutput, MockRequest};
+pub use process::Process;
 pub(crate) use remote::RemoteProcess;
 pub use run::{Output, run};
 pub(crate) use socket_path::short_path;

@@ -21,7 +21,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use model::decode::Problems;
-use model::{Diagnostic, Excerpt, Node, NodeKind, Source, Span};
+use model::{Diagnostic, Excerpt, Frontmatter, Node, NodeKind, Source, Span};
 
 pub use self::csv::read_csv;
 
@@ -121,6 +121,25 @@ pub fn read_part(
         return None;
     }
     build(Builder::new(source, part.start, problems), text).map(Builder::finish)
+}
+
+/// Returns the front matter and the text of a Markdown file. Either may be missing.
+pub fn markdown(source: &Arc<Source>, problems: &mut Problems) -> Option<(Option<Node>, String)> {
+    match Frontmatter::of(&source.text) {
+        Ok(Frontmatter { data, is_json, body }) => {
+            let language = if is_json { Language::Json } else { Language::Yaml };
+            let body = source.text.get(body).unwrap_or_default().to_owned();
+            let root = read_part(source, data, language, problems)?;
+            let is_empty = matches!(root.kind, NodeKind::Null);
+            Some((Some(root).filter(|_| !is_empty), body))
+        }
+        Err(_) if !source.text.starts_with("---") => Some((None, source.text.clone())),
+        Err(fault) => {
+            let problem = Diagnostic::error(format!("the file {fault}"));
+            problems.push(problem.at(source.excerpt(Span::new(0, 0))));
+            None
+        }
+    }
 }
 
 /// Parses all YAML documents in `source`, in order. Anchors are visible until the end of their document.

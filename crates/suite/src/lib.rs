@@ -36,6 +36,7 @@ mod guarantees;
 mod library;
 mod load;
 mod misplaced;
+mod mocks;
 mod model_name;
 mod module_tree;
 mod path;
@@ -59,7 +60,7 @@ pub use project::{
     Setting, Workers, config_names,
 };
 pub use reference::{
-    config_schema, conversation_schema, evals_schema, fixture_schema, reference, scenario_schema,
+    config_schema, conversation_schema, evals_schema, fixture_schema, mcp_schema, reference, scenario_schema,
 };
 pub use request::Request;
 pub use skill::read as read_skill;

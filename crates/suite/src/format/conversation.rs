@@ -14,6 +14,7 @@ use super::scenario::{checked_id, place, refuse_tags, skip, with_common_fields};
 use super::{Format, SuiteFile};
 use crate::library::Library;
 use crate::misplaced;
+use crate::mocks::mocks;
 
 /// The `conversation` format.
 pub const CONVERSATION: Format = Format {
@@ -149,11 +150,12 @@ fn case(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Opt
     let token_budget = fields.positive("token_budget", problems);
     let reruns = fields.whole("reruns", 0, problems).map(|reruns| u32::try_from(reruns).unwrap_or(u32::MAX));
     let skip = skip(&mut fields, problems);
-    fields.finish(problems);
+    let mocks = Arc::new(mocks(&mut fields, file.directory(), problems));
     let first = problems.len();
+    fields.finish(problems);
+    misplaced::say_where(problems, first, misplaced::OF_CASE);
     Some(Case {
         description: case.description.or(named),
-    misplaced::say_where(problems, first, misplaced::OF_CASE);
         messages,
         tools,
         user: user.map(Box::new),
@@ -161,6 +163,7 @@ fn case(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Opt
         must_assert: token_budget.is_none() && !assertions.has_unread(),
         reruns,
         skip,
+        mocks,
         assertions: assertions.finish(),
         fails_alone: true,
         ..case

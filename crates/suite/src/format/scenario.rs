@@ -19,6 +19,7 @@ use crate::graded::graded;
 use crate::guarantees::{guarantees, network_policy};
 use crate::library::Library;
 use crate::trials::{pass_rate, trials};
+use crate::mocks::mocks;
 use crate::{ai_tester, document, misplaced, model_name, path, shared_fixtures, skill};
 
 /// The `scenario` format.
@@ -104,15 +105,17 @@ fn case(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Opt
     let token_budget = token_budget(&mut fields, problems);
     let skill_budget = subject.as_ref().and_then(Subject::skill).and_then(|skill| skill.token_budget);
     let case = with_common_fields(Case::new(id, source), &mut fields, file, library, problems);
+    let mocks = Arc::new(mocks(&mut fields, file.directory(), problems));
     let assertions = assertions(&mut fields, problems);
-    fields.finish_except(&ai_tester::KEYS, problems);
-    Some(Case {
     let first = problems.len();
-        subject: subject.unwrap_or(Subject::Agent),
+    fields.finish_except(&ai_tester::KEYS, problems);
     misplaced::say_where(problems, first, misplaced::OF_CASE);
+    Some(Case {
+        subject: subject.unwrap_or(Subject::Agent),
         messages,
         warn_turns: case.max_turns.is_none().then_some(WARN_TURNS),
         token_budget,
+        mocks,
         must_assert: token_budget.or(skill_budget).is_none() && !assertions.has_unread(),
         assertions: assertions.finish(),
         ..case

@@ -10,18 +10,21 @@ mod sections;
 mod workers;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use model::decode::{Fields, Problems};
-use model::{Canaries, Diagnostic, Excerpt, Node, NodeKind, Requirement};
+use model::{Canaries, Diagnostic, Excerpt, Mocks, Node, NodeKind, Requirement};
+use script::RuntimeChoice;
 
 use self::environment::Missing;
 use self::file::Dialect;
 use crate::ai_tester;
 use crate::canaries::canaries;
 use crate::fixture_settings::FixtureSettings;
+use crate::misplaced;
+use crate::mocks::mocks;
 use crate::module_tree::FUNCTION;
 use crate::path::{self, shown};
-use crate::misplaced;
 
 pub use self::agents::ProjectAgent;
 pub use self::defaults::Defaults;
@@ -74,6 +77,8 @@ pub struct Project {
     pub sandbox_fallback: Option<String>,
     /// Canaries for cases that do not set them.
     pub canaries: Option<Canaries>,
+    /// MCP servers and mocked programs of all cases.
+    pub mocks: Arc<Mocks>,
     /// Conditions that each trial must meet in addition to its assertions.
     pub require: Option<Setting<Vec<Requirement>>>,
     /// Isolation of the processes of sandboxes.
@@ -114,12 +119,23 @@ impl Project {
     /// `start` itself without any settings. Messages show paths relative to `cwd`; `${env.NAME}` is looked up in
     /// `environment`. If the file is broken, the project has its problems and the settings that could be read.
     pub fn find_with(start: &Path, cwd: &Path, environment: &Environment) -> (Self, Vec<Diagnostic>) {
+        Self::find_on(start, cwd, environment, &|_| script::Library::new())
+    }
+
+    /// Returns the project for `start` like [`find_with`](Self::find_with). A configuration that is a module runs where
+    /// the library chooses that `library_of` returns for the folder of the project.
+    pub fn find_on(
+        start: &Path,
+        cwd: &Path,
+        environment: &Environment,
+        library_of: &dyn Fn(&Path) -> script::Library,
+    ) -> (Self, Vec<Diagnostic>) {
         let mut problems = Problems::new();
         let start = path::resolve(cwd, start);
         for directory in start.ancestors() {
             let Some(found) = file::in_directory(directory, cwd, &mut problems) else { continue };
             let mut project = Self::bare(directory);
-            if let Some(written) = file::read(&found.path, cwd, &mut problems) {
+            if let Some(written) = file::read(&found.path, cwd, &library_of(directory), &mut problems) {
                 project.read(&written, found.dialect, cwd, environment, &mut problems);
             }
             project.file = Some(found.path);
@@ -232,6 +248,7 @@ impl Project {
             self.isolation = chosen.isolation;
         }
         self.canaries = fields.get("canaries").and_then(|node| canaries(node, problems));
+        self.mocks = Arc::new(mocks(fields, &self.root, problems));
         let required = sections::requirements(fields, problems);
         self.require = setting(required, "require", fields);
         // A missing key matters only to trials that need such a sandbox: they are broken, or run in another kind of

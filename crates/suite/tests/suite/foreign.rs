@@ -30,8 +30,12 @@ fn described(loaded: &Loaded) -> String {
         let severity = if problem.severity == Severity::Error { "refused" } else { "warning" };
         writeln!(text, "  {severity}: {}", place(&problem.to_string())).unwrap();
     }
-    for case in loaded.suites.iter().flat_map(|suite| &suite.cases) {
+    for (suite, case) in loaded.suites.iter().flat_map(|suite| suite.cases.iter().map(move |case| (suite, case))) {
         writeln!(text, "  {}", line(case)).unwrap();
+        if suite.format == "promptfoo" {
+            let agent = case.runner.agent.as_ref().map_or("no agent", |(agent, _)| agent.as_str());
+            writeln!(text, "    says to {agent}: {:?}", case.messages.first().map(|message| &message.text)).unwrap();
+        }
         for problem in &case.broken {
             writeln!(text, "    broken: {}", place(&problem.to_string())).unwrap();
         }
@@ -151,6 +155,7 @@ fn cases_of_claude_plugin_eval_are_read() {
             .write("plug/skills/plan/SKILL.md", "---\nname: plan\ndescription: Plans.\n---\nPlan.\n")
             .write(&format!("{case}/fixture.sh"), "touch a.txt\n")
             .write(&format!("{case}/resources/r.txt"), "r\n")
+            .write(&format!("{case}/history.jsonl"), "{}\n")
             .write(
                 &format!("{case}/reference.jsonl"),
                 "{\"type\":\"assistant\",\"message\":{\"content\":[{\"type\":\"text\",\"text\":\"At the lake.\"}]}}\n",
@@ -165,6 +170,89 @@ fn cases_of_claude_plugin_eval_are_read() {
         scratch.write(&format!("{case}/case.yaml"), content);
         format!("{case}/case.yaml")
     });
+}
+
+#[test]
+fn configurations_of_promptfoo_are_read() {
+    check("promptfoo", |scratch, name, content| {
+        let ending = name.rsplit_once('.').unwrap().1;
+        write_promptfoo_files(scratch);
+        scratch.write(&format!("promptfooconfig.{ending}"), content);
+        format!("promptfooconfig.{ending}")
+    });
+}
+
+/// Writes the files that the configurations of the corpus name.
+pub(crate) fn write_promptfoo_files(scratch: &Scratch) {
+    scratch
+        .write("prompts/two.txt", "One {{word}}.\n---\nTwo {{word}}.\n")
+        .write("prompts/a.md", "# {{word}}\n")
+        .write("prompts/lines.jsonl", "{\"q\": \"{{word}}\"}\n[\"{{word}}\"]\n")
+        .write(
+            "prompts/chat.json",
+            "[{\"role\": \"system\", \"content\": \"Be brief.\"}, {\"role\": \"user\", \"content\": \"{{word}}?\"}]",
+        )
+        .write("prompts/make.js", "export default () => 'a';\n")
+        .write(
+            "tests.csv",
+            "word,__expected,__expected2,__description,__threshold,__metric,__config:__expected2:threshold,__suffix\n\
+             hi,contains: hi,levenshtein(3): Say hi.,first,0.5,m,2,!\n\
+             bye,Say bye.,,,,,,\n",
+        )
+        .write("mistakes.csv", "word,_expected,__other,__config:__expected:weight\nhi,hi,x,2\n")
+        .write(
+            "tests.jsonl",
+            "{\"vars\": {\"word\": \"hi\"}, \"assert\": [{\"type\": \"contains\", \"value\": \"hi\"}]}\n{\"vars\": {\"word\": \"bye\"}}\n",
+        )
+        .write("more/a.yaml", "- vars: {word: hi}\n  assert: [{type: contains, value: hi}]\n")
+        .write("more/b.yaml", "vars: {word: bye}\nassert: [{type: contains, value: bye}]\n")
+        .write("tests.js", "export default [{ vars: { word: 'hi' }, assert: [{ type: 'contains', value: 'hi' }] }];\n")
+        .write("data.txt", "text\n")
+        .write("data.yaml", "a: [1]\n")
+        .write("texts/a.txt", "a\n")
+        .write("texts/b.txt", "b\n")
+        .write("word.js", "export default () => ({ output: 'a' });\n")
+        .write("schema.json", "{\"type\": \"object\"}\n")
+        .write("check.js", "export const longer = (output) => output.length > 2;\n")
+        .write("check.py", "def get_assert(output, context):\n    return len(output) > 2\n")
+        .write("parse.js", "export default (json) => json.reply;\n")
+        .write("provider.js", "export default class { async callApi(prompt) { return { output: prompt }; } }\n")
+        .write("provider.py", "def answer(prompt, options, context):\n    return {'output': prompt}\n")
+        .write("providers.yaml", "- echo\n- {id: echo, label: second}\n")
+        .write("defaults.yaml", "assert: [{type: contains, value: hi}]\n")
+        .write("asserts.yaml", "- {type: contains, value: a}\n- {type: nonsense, value: a}\n");
+}
+
+#[test]
+fn providers_become_agents_and_an_agent_of_the_run_replaces_them() {
+    let scratch = Scratch::new();
+    write_promptfoo_files(&scratch);
+    let config = std::fs::read_to_string(folder().join("promptfoo/provider-http.yaml")).unwrap();
+    scratch.write("promptfooconfig.yaml", config);
+    let loaded = scratch.load(&["promptfooconfig.yaml"]);
+    let shop = loaded.agents.iter().find(|agent| agent.name == "shop").unwrap();
+    assert_eq!(
+        shop.node.to_json(),
+        serde_json::json!({
+            "type": "http", "url": "https://bots.example/${env.STAGE}/chat", "server_errors": "broken", "method": "POST",
+            "headers": {"Authorization": "Bearer ${env.BOT_KEY}"},
+            "body_template": {"question": "{{ message }}", "lang": "{{ vars.lang }}", "all": "{{ vars.items|tojson }}"},
+            "response_parser": "$.data.reply",
+        })
+    );
+    assert_eq!(loaded.suites[0].cases.len(), 5);
+    let request = trialrun_suite::Request {
+        agent_is_chosen: true,
+        root: scratch.path(""),
+        cwd: scratch.path(""),
+        skills_dir: scratch.path("skills"),
+        targets: vec!["promptfooconfig.yaml".into()],
+        ..trialrun_suite::Request::default()
+    };
+    let loaded = trialrun_suite::load(&request);
+    let cases = &loaded.suites[0].cases;
+    assert_eq!((cases.len(), cases[0].id.as_str(), cases[0].broken.len()), (1, "test 1", 0));
+    assert!(cases[0].runner.agent.is_none());
 }
 
 #[test]

@@ -18,6 +18,7 @@ use crate::coverage::Unknown;
 use crate::faults::faults;
 use crate::format::scenario::quarantine;
 use crate::graded::graded;
+use crate::mocks::mocks;
 use crate::trials::pass_rate;
 
 /// Keys of the user's message, the expectations and the name of a case, as different tools call them.
@@ -95,6 +96,7 @@ impl Suite<'_> {
         let graded = fields.get("graded").map(|node| graded(node, problems)).unwrap_or_default();
         let canaries = fields.get("canaries").and_then(|node| canaries(node, problems));
         let faults = fields.get("faults").map_or_else(Vec::new, |node| faults(node, problems));
+        let mocks = Arc::new(mocks(&mut fields, self.directory, problems));
         let skill_eval = SkillEval {
             should_trigger,
             invocation: is_forced.then(|| match self.definition {
@@ -119,6 +121,7 @@ impl Suite<'_> {
             graded,
             canaries,
             faults,
+            mocks,
             assertions,
             quarantine,
             pass_rate,

@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use model::decode::Fields;
+use model::decode::{Fields, Problems};
 use model::{
-    AssertionSpec, Case, CopyTree, Definition, Diagnostic, Excerpt, Fixtures, Frontmatter, Node, NodeKind,
-    RunnerOptions, Scoring, SkillEval, Source, Span, Spanned, Subject, Trials, UserMessage,
+    AssertionSpec, Case, CopyTree, Definition, Diagnostic, Excerpt, Fixtures, McpServer, MockedServer, Mocks, Node,
+    NodeKind, RunnerOptions, Scoring, ServerSource, SkillEval, Source, Span, Spanned, Subject, Trials, UserMessage,
 };
 
 use super::grader::{self, Grader};
@@ -14,6 +14,7 @@ use super::reading::{Reading, unknown};
 use super::{CASE_FILE, GRADERS_FOLDER, MOCKS_FOLDER, PROMPT_FILE};
 use crate::coverage::{Treatment, Unknown};
 use crate::document::{self, Language};
+use crate::mocks::{MockFolder, read_folders};
 use crate::path;
 use crate::plugin;
 use crate::skill::SKILL_FILE;
@@ -69,6 +70,7 @@ struct Draft {
     runs: Option<u64>,
     scaffold: Option<Spanned<String>>,
     add_dirs: Vec<(String, Excerpt)>,
+    history: Option<PathBuf>,
     graders: Vec<Grader>,
 }
 
@@ -96,15 +98,6 @@ impl Reading<'_> {
         }
         if draft.graders.is_empty() && self.found.is_empty() {
             self.found.push(Diagnostic::error("the case has no graders").at(place.clone()));
-        }
-        for folder in [self.own, self.suite].map(|folder| folder.join(MOCKS_FOLDER)) {
-            if folder.is_dir() {
-                let message = format!("`{}` is not supported", self.library.shown(&folder));
-                let problem = Diagnostic::error(message).at(place.clone());
-                self.found
-                    .push(problem.help("the case needs MCP servers that are mocked, which trialrun does not have"));
-                break;
-            }
         }
         self.finish(draft, place)
     }
@@ -163,9 +156,10 @@ impl Reading<'_> {
                 draft.add_dirs.push((written, item.excerpt()));
             }
         }
-        if fields.get("history_file").is_some() {
-            let consequence = "the conversation cannot begin with earlier messages";
-            self.refuse(&fields, "history_file", "context.history_file", consequence);
+        if let Some(written) = fields.text("history_file", &mut self.found)
+            && self.check_inside(&written, fields.get("history_file"), Path::is_file)
+        {
+            draft.history = path::inside_sandbox(&written).ok().map(|inside| self.own.join(inside));
         }
         self.close(&fields, "context", &[], misplaced);
     }
@@ -223,23 +217,10 @@ impl Reading<'_> {
         self.close(&fields, PROMPT_FILE, &[], unknown);
     }
 
-    /// Returns the front matter and the text of a Markdown file. Both may be missing.
+    /// Returns the front matter and the text of a Markdown file. Either may be missing.
     fn markdown(&mut self, source: &Arc<Source>) -> Option<(Option<Node>, String)> {
-        match Frontmatter::of(&source.text) {
-            Ok(Frontmatter { data, is_json, body }) => {
-                let language = if is_json { Language::Json } else { Language::Yaml };
-                let body = source.text.get(body).unwrap_or_default().trim().to_owned();
-                let root = document::read_part(source, data, language, &mut self.found)?;
-                let is_empty = matches!(root.kind, NodeKind::Null);
-                Some((Some(root).filter(|_| !is_empty), body))
-            }
-            Err(_) if !source.text.starts_with("---") => Some((None, source.text.trim().to_owned())),
-            Err(fault) => {
-                let problem = Diagnostic::error(format!("the file {fault}"));
-                self.found.push(problem.at(source.excerpt(Span::new(0, 0))));
-                None
-            }
-        }
+        let (root, body) = document::markdown(source, &mut self.found)?;
+        Some((root, body.trim().to_owned()))
     }
 
     /// Reads the graders that have a file each, sorted by name.
@@ -288,9 +269,13 @@ impl Reading<'_> {
         let subject = self.subject();
         let folder = self.own.file_name().unwrap_or_default().to_string_lossy();
         let id = draft.name.clone().unwrap_or_else(|| folder.into_owned());
+        let mocks = Mocks { servers: self.servers(&subject, &source), commands: Vec::new() };
+        let only_of_plugin = !mocks.servers.is_empty() && mocks.servers.iter().all(|server| server.is_of_plugin);
         let should_trigger = !draft.graders.iter().any(|grader| grader.forbids_skill);
+        let is_indicator =
+            |grader: &&Grader| grader.is_indicator || (grader.is_about_mocks && only_of_plugin);
         let indicators: Vec<String> =
-            draft.graders.iter().filter(|grader| grader.is_indicator).map(|grader| grader.spec.id.clone()).collect();
+            draft.graders.iter().filter(is_indicator).map(|grader| grader.spec.id.clone()).collect();
         let assertions: Vec<AssertionSpec> = draft.graders.into_iter().map(|grader| grader.spec).collect();
         let max_score = assertions.iter().map(|spec| spec.weight).sum();
         let allowed = draft.allowed_tools.map(|mut tools| {
@@ -352,13 +337,56 @@ impl Reading<'_> {
             fixtures: Arc::new(fixtures),
             assertions,
             skill_eval,
+            mocks: Arc::new(mocks),
             system_prompt: draft.system_prompt,
+            history: draft.history,
             indicators,
             fails_alone: true,
             ..Case::new(id, source)
         };
         case.ruling.scoring = Some(Scoring { max_score, pass_score: max_score });
         case
+    }
+
+    /// Returns the MCP servers of the plug-in and those that only the suite has. If the suite has mocks, real servers of
+    /// the plug-in are not started.
+    fn servers(&mut self, subject: &Subject, place: &Excerpt) -> Vec<McpServer> {
+        let library = self.library;
+        let shown = move |path: &Path| library.shown(path);
+        let folders = [self.suite, self.own].map(|folder| folder.join(MOCKS_FOLDER));
+        let folders = folders.into_iter().filter(|folder| folder.is_dir());
+        let folders: Vec<MockFolder<'_>> = folders.map(|path| MockFolder { path, shown: &shown }).collect();
+        let keys = &mut self.keys;
+        let mut finish = |fields: Fields<'_>, problems: &mut Problems| {
+            let broken = keys.close(&fields, "mocks[]", &[], unknown_in_mock, problems);
+            problems.extend(broken);
+        };
+        let mut mocked = read_folders(&folders, &mut finish, &mut self.found);
+        let skill = subject.installed();
+        let plugin = skill.and_then(|skill| skill.plugin.clone()).unwrap_or_default();
+        let name = skill.map(|skill| skill.name.clone()).unwrap_or_default();
+        let mut servers = Vec::new();
+        for server in &plugin.servers {
+            let is_it = |(folder, _): &(String, MockedServer)| {
+                *folder == server.name || plugin::full_name(&name, folder) == server.name
+            };
+            match mocked.iter().position(is_it).map(|at| mocked.remove(at).1) {
+                Some(mock) => servers.push(McpServer { source: ServerSource::Mock(mock), ..server.clone() }),
+                None if folders.is_empty() => servers.push(server.clone()),
+                None => {
+                    let message = format!("the MCP server `{}` of the plug-in is not mocked", server.name);
+                    let help = "the agent does not have it, because the suite mocks other servers";
+                    self.found.push(Diagnostic::warning(message).at(place.clone()).help(help));
+                }
+            }
+        }
+        servers.extend(mocked.into_iter().map(|(name, mock)| McpServer {
+            name,
+            source: ServerSource::Mock(mock),
+            is_of_plugin: false,
+            place: place.clone(),
+        }));
+        servers
     }
 
     /// Returns the plug-in or the skill whose folder contains the suite.
@@ -378,6 +406,11 @@ impl Reading<'_> {
             }
         }
     }
+}
+
+/// Decides about a key of a mock that trialrun does not know.
+fn unknown_in_mock(_: &str, _: &Node) -> Unknown {
+    Unknown::Refused("it may change the answer of the mock".to_owned())
 }
 
 /// Returns `true` for a list of plug-ins that names only the one that contains the suite.

@@ -14,6 +14,9 @@ pub(super) struct Grader {
     pub(super) spec: AssertionSpec,
     /// True if it only shows whether the plug-in was used, when the case also runs without the plug-in.
     pub(super) is_indicator: bool,
+    /// True if it is about calls to mocks and does not say for which arm. It is an indicator if only the plug-in has
+    /// mocked servers.
+    pub(super) is_about_mocks: bool,
     /// True if it requires that no skill is used.
     pub(super) forbids_skill: bool,
 }
@@ -91,6 +94,8 @@ pub(super) fn read(node: &Node, body: Option<String>, fallback: &str, reading: &
     let is_zero = |key: &str| {
         node.get(key).is_some_and(|node| matches!(&node.kind, NodeKind::Number(number) if number.as_f64() == Some(0.0)))
     };
+    let about_mocks =
+        ["target", "focus"].iter().any(|key| node.get(key).and_then(Node::as_str) == Some("mock_calls"));
     let assertion = read(&mut fields, &entry, reading);
     let unknown = |_: &str, _: &Node| Unknown::Refused("trialrun does not know what it checks".to_owned());
     reading.close(&fields, "graders[]", &[], unknown);
@@ -107,6 +112,7 @@ pub(super) fn read(node: &Node, body: Option<String>, fallback: &str, reading: &
             weight,
         },
         is_indicator: arm.unwrap_or(is_of_skill),
+        is_about_mocks: arm.is_none() && about_mocks,
         forbids_skill: is_of_skill && is_zero("max"),
     })
 }
@@ -153,16 +159,14 @@ fn target(node: &Node, reading: &mut Reading<'_>) -> Option<(&'static str, Node)
         reading.close(&fields, "graders[].target", &[], reading::unknown);
         return Some(("path", text(place?, path?)));
     }
-    let known = [("last_message", "answer"), ("trace", "trace"), ("files", "created_files"), ("mock_calls", "")];
-    match decode::choice(node, "`target`", &known, &mut reading.found)? {
-        "" => {
-            reading
-                .found
-                .push(node.error("`mock_calls` needs MCP servers that are mocked, which trialrun does not have"));
-            None
-        }
-        other => Some(("in", text(node, other))),
-    }
+    let known = [
+        ("last_message", "answer"),
+        ("trace", "trace"),
+        ("files", "created_files"),
+        ("mock_calls", "mock_calls"),
+    ];
+    let known = decode::choice(node, "`target`", &known, &mut reading.found)?;
+    Some(("in", text(node, known)))
 }
 
 /// Returns the fields of `tool_called` for a tool and a pattern for its input.

@@ -1,0 +1,412 @@
+//! Reads MCP servers, real and mocked, and mocked programs.
+
+mod folder;
+mod guards;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use model::decode::{self, Fields, Problems};
+use model::{
+    ArgumentGuard, McpServer, MockFault, MockedAnswer, MockedReply, MockedServer, MockedTool, Mocks, Node, NodeKind,
+    PlayedMock, ServerSource, WantedArgument,
+};
+
+use crate::{model_name, path};
+
+pub use self::folder::{MockFolder, read as read_folders};
+
+/// Reads the servers and programs of a map, if it has any. Paths are relative to `directory`.
+pub fn mocks(fields: &mut Fields<'_>, directory: &Path, problems: &mut Problems) -> Mocks {
+    Mocks {
+        servers: fields.get("mcp_servers").map_or_else(Vec::new, |node| servers(node, directory, problems)),
+        commands: fields.get("mock_commands").map_or_else(Vec::new, |node| commands(node, directory, problems)),
+    }
+}
+
+/// Returns `true` if agents accept the name of a server or a tool.
+fn is_name(name: &str) -> bool {
+    !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))
+}
+
+/// Returns the entries of a map with names. `is_valid` tells which names are valid.
+fn named<'a>(
+    node: &'a Node,
+    what: &str,
+    is_valid: fn(&str) -> bool,
+    problems: &mut Problems,
+) -> Vec<(&'a str, &'a Node)> {
+    let entries = match &node.kind {
+        NodeKind::Map(entries) => entries.as_slice(),
+        _ => {
+            problems.push(node.error(format!("{what} must be a map of names, not {}", node.kind_name())));
+            &[]
+        }
+    };
+    for (name, _) in entries.iter().filter(|(name, _)| !is_valid(&name.value)) {
+        let message = format!("`{}` is not a valid name in {what}", name.value);
+        let problem = model::Diagnostic::error(message).at(node.source.excerpt(name.span));
+        problems.push(problem.help("use letters, digits, `_` and `-`"));
+    }
+    entries.iter().map(|(name, value)| (name.value.as_str(), value)).collect()
+}
+
+fn servers(node: &Node, directory: &Path, problems: &mut Problems) -> Vec<McpServer> {
+    let entries = named(node, "`mcp_servers`", |name| is_name(name) && !name.contains("__"), problems);
+    let server = |(name, node): (&str, &Node)| {
+        let source = server(node, directory, problems)?;
+        Some(McpServer { name: name.to_owned(), source, is_of_plugin: false, place: node.excerpt() })
+    };
+    entries.into_iter().filter_map(server).collect()
+}
+
+fn server(node: &Node, directory: &Path, problems: &mut Problems) -> Option<ServerSource> {
+    let mut fields = Fields::of(node, "an MCP server", problems)?;
+    let command = fields.text("command", problems);
+    let args = fields.texts("args", problems);
+    let env = fields.text_map("env", problems);
+    let url = fields.text("url", problems);
+    let headers = fields.text_map("headers", problems);
+    let folder = fields.text("mocks", problems);
+    let instructions = fields.any_text("instructions", problems);
+    let tools = fields.get("tools");
+    let kinds = ["command", "url", "mocks", "tools"];
+    let given: Vec<&str> = kinds.into_iter().filter(|key| node.get(key).is_some()).collect();
+    let known = problems.len();
+    fields.finish(problems);
+    if problems.len() > known {
+        return None;
+    }
+    if given.len() != 1 {
+        let message = "an MCP server has one of `command`, `url`, `tools` and `mocks`";
+        let help = "`command` and `url` are real servers; `tools` and `mocks` are mocks";
+        problems.push(node.error(message).help(help));
+        return None;
+    }
+    let wrong = |key: &str, of: &str| node.get(key).map(|node| node.error(format!("`{key}` belongs to `{of}`")));
+    let belongs = [("args", "command"), ("env", "command"), ("headers", "url"), ("instructions", "tools")];
+    problems.extend(belongs.into_iter().filter(|(_, of)| given != [*of]).filter_map(|(key, of)| wrong(key, of)));
+    let pairs = |map: Option<Vec<(String, model::Spanned<String>)>>| {
+        map.unwrap_or_default().into_iter().map(|(key, value)| (key, value.value)).collect()
+    };
+    Some(match (command, url, folder) {
+        (Some(command), ..) => {
+            let mut files = Vec::new();
+            let mut local = |text: String, is_local: bool| match is_local {
+                true => {
+                    let path = path::resolve(directory, &text);
+                    files.push(path.clone());
+                    path.to_string_lossy().into_owned()
+                }
+                false => text,
+            };
+            let is_path = command.contains('/');
+            let command = local(command, is_path);
+            let args = args.unwrap_or_default();
+            let args = args.into_iter().map(|arg| {
+                let is_path = arg.starts_with("./") || arg.starts_with("../");
+                local(arg, is_path)
+            });
+            let args = args.collect();
+            ServerSource::Stdio { command, args, env: pairs(env), files }
+        }
+        (_, Some(url), _) => ServerSource::Http { url, headers: pairs(headers) },
+        (_, _, Some(folder)) => {
+            let shown = |path: &Path| path.display().to_string();
+            let own = MockFolder { path: path::resolve(directory, &folder), shown: &shown };
+            let mut finish = |fields: Fields<'_>, problems: &mut Problems| fields.finish(problems);
+            let found = folder::read_server(&[own], &mut finish, problems);
+            if found.tools.is_empty() {
+                let place = node.get("mocks").unwrap_or(node);
+                problems.push(place.error(format!("the folder `{folder}` mocks no tools")));
+            }
+            ServerSource::Mock(found)
+        }
+        _ => {
+            let tools = tools.map_or_else(Vec::new, |tools| mocked_tools(tools, directory, problems));
+            ServerSource::Mock(MockedServer { instructions, tools })
+        }
+    })
+}
+
+fn mocked_tools(node: &Node, directory: &Path, problems: &mut Problems) -> Vec<MockedTool> {
+    let entries = named(node, "`tools`", is_name, problems);
+    entries.into_iter().filter_map(|(name, node)| tool(name, node, directory, problems)).collect()
+}
+
+fn tool(name: &str, node: &Node, directory: &Path, problems: &mut Problems) -> Option<MockedTool> {
+    let mut fields = Fields::of(node, "a mocked tool", problems)?;
+    let description = fields.any_text("description", problems).unwrap_or_default();
+    let input_schema = fields.get("input_schema").and_then(|node| match node.to_json() {
+        serde_json::Value::Object(schema) if schema.get("type").is_none_or(|kind| kind == "object") => Some(schema),
+        _ => {
+            problems.push(node.error("`input_schema` must be a JSON Schema with `type: object`"));
+            None
+        }
+    });
+    let expect = fields.get("expect").map_or_else(Vec::new, |node| guards::read(node, "`expect`", problems));
+    let answers = answers(&mut fields, directory, problems, tool_answer);
+    fields.finish(problems);
+    Some(MockedTool { name: name.to_owned(), description, input_schema, expect, answers })
+}
+
+/// Reads `answers`, or the single answer in the map itself.
+fn answers(
+    fields: &mut Fields<'_>,
+    directory: &Path,
+    problems: &mut Problems,
+    read: fn(&mut Fields<'_>, &Path, &mut Problems) -> Option<MockedAnswer>,
+) -> Vec<MockedAnswer> {
+    let items = fields.list("answers", problems);
+    // The keys of an answer are also read if there is a list, so that they are known.
+    let mut own = Problems::new();
+    let single = read(fields, directory, &mut own);
+    match (items, single) {
+        (Some(items), single) => {
+            if single.is_some() {
+                problems.push(fields.node().error("a mock has `answers` or an answer of its own, not both"));
+            }
+            let read = |item: &Node| {
+                let mut fields = Fields::of(item, "an answer of a mock", problems)?;
+                let when = fields.get("when");
+                let times = fields.whole("times", 1, problems);
+                let answer = read(&mut fields, directory, problems);
+                fields.finish(problems);
+                let mut answer = answer?;
+                answer.when.extend(when.map_or_else(Vec::new, |node| guards::read(node, "`when`", problems)));
+                Some(MockedAnswer { times, ..answer })
+            };
+            items.iter().filter_map(read).collect()
+        }
+        (None, single) => {
+            problems.extend(own);
+            single.into_iter().collect()
+        }
+    }
+}
+
+fn answer_of(reply: MockedReply, delay: Option<u64>, directory: &Path) -> MockedAnswer {
+    let directory = Arc::new(directory.to_owned());
+    MockedAnswer { when: Vec::new(), times: None, delay_ms: delay.unwrap_or_default(), reply, directory }
+}
+
+fn tool_answer(fields: &mut Fields<'_>, directory: &Path, problems: &mut Problems) -> Option<MockedAnswer> {
+    let delay = fields.duration_ms("delay", problems);
+    let replies = [
+        fields.get("answer").map(|node| match &node.kind {
+            NodeKind::String(text) => MockedReply::Text { text: text.clone(), is_error: false },
+            _ => MockedReply::Json(node.to_json()),
+        }),
+        fields.any_text("error", problems).map(|text| MockedReply::Text { text, is_error: true }),
+        fields.choice("fault", &MockFault::NAMED, problems).map(MockedReply::Fault),
+        played(fields, directory, problems),
+    ];
+    const KINDS: &str = "`answer`, `error`, `fault` and `play`";
+    only(fields, replies, KINDS, problems).map(|reply| answer_of(reply, delay, directory))
+}
+
+fn played(fields: &mut Fields<'_>, directory: &Path, problems: &mut Problems) -> Option<MockedReply> {
+    let description = fields.text("play", problems);
+    let abort_when = fields.text("abort_when", problems);
+    let model = fields.text("model", problems).zip(fields.get("model"));
+    let model = model.and_then(|(name, place)| model_name::model(&name, place, directory, problems));
+    let place = fields.get("play")?.excerpt();
+    Some(MockedReply::Played(Box::new(PlayedMock { description: description?, abort_when, model, place })))
+}
+
+/// Returns the only reply, or reports that it is not one of `kinds`.
+fn only<const N: usize>(
+    fields: &Fields<'_>,
+    replies: [Option<MockedReply>; N],
+    kinds: &str,
+    problems: &mut Problems,
+) -> Option<MockedReply> {
+    let mut given = replies.into_iter().flatten();
+    match (given.next(), given.next()) {
+        (Some(reply), None) => Some(reply),
+        (first, _) => {
+            let how = if first.is_some() { "only one" } else { "one" };
+            problems.push(fields.node().error(format!("{} needs {how} of {kinds}", fields.what())));
+            None
+        }
+    }
+}
+
+/// Returns `true` if a program may have that name.
+fn is_program(name: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '+');
+    !name.is_empty() && !name.starts_with(['.', '-']) && name.chars().all(is_plain)
+}
+
+fn commands(node: &Node, directory: &Path, problems: &mut Problems) -> Vec<MockedTool> {
+    let entries = named(node, "`mock_commands`", is_program, problems);
+    let command = |(name, node): (&str, &Node)| {
+        let mut fields = Fields::of(node, "a mocked program", problems)?;
+        let answers = answers(&mut fields, directory, problems, command_answer);
+        fields.finish(problems);
+        Some(MockedTool { name: name.to_owned(), answers, ..MockedTool::default() })
+    };
+    entries.into_iter().filter_map(command).collect()
+}
+
+fn command_answer(fields: &mut Fields<'_>, directory: &Path, problems: &mut Problems) -> Option<MockedAnswer> {
+    let delay = fields.duration_ms("delay", problems);
+    let args = fields.get("args").and_then(|node| arguments(node, problems));
+    let stdout = fields.any_text("stdout", problems);
+    let stderr = fields.any_text("stderr", problems);
+    let exit_code = fields.whole("exit_code", 0, problems);
+    let is_output = stdout.is_some() || stderr.is_some() || exit_code.is_some();
+    let exit_code = u8::try_from(exit_code.unwrap_or_default());
+    if let (Err(_), Some(node)) = (&exit_code, fields.get("exit_code")) {
+        problems.push(node.error("`exit_code` must be a number from 0 to 255"));
+    }
+    let output = is_output.then(|| MockedReply::Output {
+        stdout: stdout.unwrap_or_default(),
+        stderr: stderr.unwrap_or_default(),
+        exit_code: exit_code.unwrap_or_default(),
+    });
+    let replies = [output, played(fields, directory, problems)];
+    const KINDS: &str = "an output (`stdout`, `stderr`, `exit_code`) and `play`";
+    let reply = only(fields, replies, KINDS, problems)?;
+    Some(MockedAnswer { when: args.into_iter().collect(), ..answer_of(reply, delay, directory) })
+}
+
+/// Reads the arguments of a program: its first words, or a regular expression for the whole line.
+fn arguments(node: &Node, problems: &mut Problems) -> Option<ArgumentGuard> {
+    let words = match &node.kind {
+        NodeKind::List(items) => {
+            let word = |item: &Node| decode::text(item, "an item of `args`", problems);
+            Some(items.iter().filter_map(word).collect())
+        }
+        _ => None,
+    };
+    if let Some(words) = words {
+        return Some(ArgumentGuard { path: "args".to_owned(), wanted: WantedArgument::Words(words) });
+    }
+    let text = decode::text(node, "`args`", problems)?;
+    if guards::is_pattern(&text) {
+        return guards::scalar("line".to_owned(), node, problems);
+    }
+    let words = text.split_whitespace().map(str::to_owned).collect();
+    Some(ArgumentGuard { path: "args".to_owned(), wanted: WantedArgument::Words(words) })
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{NodeKind, Source};
+
+    use super::*;
+    use crate::document::{self, Language};
+
+    fn read(text: &str, directory: &Path) -> (Mocks, Vec<String>) {
+        let mut problems = Problems::new();
+        let source = Source::new("case.yaml", text);
+        let root = document::read(&source, Language::Yaml, &mut problems).unwrap();
+        assert!(matches!(root.kind, NodeKind::Map(_)));
+        let mut fields = Fields::of(&root, "the case", &mut problems).unwrap();
+        let mocks = mocks(&mut fields, directory, &mut problems);
+        fields.finish(&mut problems);
+        (mocks, problems.iter().map(|problem| problem.message.clone()).collect())
+    }
+
+    #[test]
+    fn servers_are_programs_addresses_or_mocks() {
+        let text = r#"
+mcp_servers:
+  db: { command: node, args: [./server.js, --fast], env: { TOKEN: "${TOKEN}" } }
+  docs: { url: "https://example.com/mcp", headers: { Authorization: "Bearer ${TOKEN}" } }
+  issues:
+    tools:
+      get:
+        expect: { id: number, filter: { state: [open, closed], owner: /^a/i } }
+        answers:
+          - { when: { id: 7 }, times: 2, delay: 5ms, answer: { id: 7 } }
+          - { error: no such issue }
+mock_commands:
+  gh:
+    answers:
+      - { args: pr list, stdout: "1 open" }
+      - { args: /^api /, stderr: no network, exit_code: 4 }
+"#;
+        let (mocks, problems) = read(text, Path::new("/suite"));
+        assert_eq!(problems, Vec::<String>::new());
+        let ServerSource::Stdio { command, args, files, .. } = &mocks.servers[0].source else { panic!("a program") };
+        assert_eq!(
+            (command.as_str(), args.as_slice()),
+            ("node", ["/suite/server.js".to_owned(), "--fast".to_owned()].as_slice())
+        );
+        assert_eq!(files, &[Path::new("/suite/server.js")]);
+        assert!(matches!(&mocks.servers[1].source, ServerSource::Http { headers, .. } if headers.len() == 1));
+        let (_, issues) = mocks.mocked().next().unwrap();
+        let get = &issues.tools[0];
+        let paths: Vec<&str> = get.expect.iter().map(|guard| guard.path.as_str()).collect();
+        assert_eq!(paths, ["id", "filter.state", "filter.owner"]);
+        assert_eq!((get.answers[0].times, get.answers[0].delay_ms, get.answers.len()), (Some(2), 5, 2));
+        let gh = &mocks.commands[0];
+        assert_eq!(gh.answers[0].when[0].wanted, WantedArgument::Words(vec!["pr".into(), "list".into()]));
+        assert!(matches!(gh.answers[1].reply, MockedReply::Output { exit_code: 4, .. }));
+    }
+
+    #[test]
+    fn mistakes_in_mocks_are_reported() {
+        for (text, message) in [
+            ("mcp_servers: [a]", "`mcp_servers` must be a map of names, not a list"),
+            ("mcp_servers: { a__b: { tools: {} } }", "`a__b` is not a valid name in `mcp_servers`"),
+            ("mcp_servers: { a: {} }", "an MCP server has one of `command`, `url`, `tools` and `mocks`"),
+            ("mcp_servers: { a: { url: x, args: [y] } }", "`args` belongs to `command`"),
+            (
+                "mcp_servers: { a: { tools: { t: {} } } }",
+                "a mocked tool needs one of `answer`, `error`, `fault` and `play`",
+            ),
+            (
+                "mcp_servers: { a: { tools: { t: { answer: x, error: y } } } }",
+                "a mocked tool needs only one of `answer`, `error`, `fault` and `play`",
+            ),
+            (
+                "mcp_servers: { a: { tools: { t: { answers: [{ answer: x, when: { a: [] } }] } } } }",
+                "an empty list can never match",
+            ),
+            ("mock_commands: { ../gh: { stdout: x } }", "`../gh` is not a valid name in `mock_commands`"),
+            ("mock_commands: { gh: { exit_code: 300 } }", "`exit_code` must be a number from 0 to 255"),
+        ] {
+            let (_, problems) = read(text, Path::new("/suite"));
+            assert_eq!(problems.first().map(String::as_str), Some(message), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_folder_has_a_file_for_each_tool() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| {
+            let path = folder.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        write(
+            "all/db/_server.md",
+            "---\ntype: agent\ntools: [query, drop]\nabort_when: A table is dropped.\n---\nA database.",
+        );
+        write("all/db/_tools.json", r#"{"tools": [{"name": "query", "description": "Runs SQL."}, {"name": "other"}]}"#);
+        write("all/db/query.md", "---\nexpect: { sql: /^select/i }\n---\n\n[{{input.sql}}]\n");
+        write("own/db/query.md", "---\nerror: true\n---\ntoo slow");
+        write("all/empty/_tools.json", r#"{"tools": []}"#);
+        let shown = |path: &Path| path.display().to_string();
+        let folders = ["all", "own"].map(|name| MockFolder { path: folder.path().join(name), shown: &shown });
+        let mut finish = |fields: Fields<'_>, problems: &mut Problems| fields.finish(problems);
+        let mut problems = Problems::new();
+        let servers = read_folders(&folders, &mut finish, &mut problems);
+        assert!(problems.is_empty(), "{problems:?}");
+        let [(name, server)] = servers.as_slice() else { panic!("{servers:?}") };
+        assert_eq!(name, "db");
+        let [drop, query] = server.tools.as_slice() else { panic!("{server:?}") };
+        assert!(matches!(&drop.answers[0].reply, MockedReply::Played(played) if played.abort_when.is_some()));
+        assert_eq!((query.name.as_str(), query.description.as_str()), ("query", "Runs SQL."));
+        // The file of the case replaces that of the suite, with its requirements.
+        assert!(query.expect.is_empty());
+        let wanted = MockedReply::Text { text: "too slow".into(), is_error: true };
+        assert_eq!(query.answers[0].reply, wanted);
+        write("own/db/_server.md", "---\ntype: fixed\n---\nx");
+        let _ = read_folders(&folders, &mut finish, &mut problems);
+        assert!(problems[0].message.contains("`_server.md` must have `type: agent`"));
+    }
+}

@@ -1,0 +1,79 @@
+//! Reads requirements on the arguments of a call.
+
+use model::decode::Problems;
+use model::{ArgumentGuard, Node, NodeKind, WantedArgument};
+use script::Regex;
+
+/// Names of types.
+const TYPES: [&str; 6] = ["string", "number", "bool", "boolean", "object", "array"];
+
+/// Reads a map of arguments. A value is the text of the argument, a list of possible texts, `/a regular expression/`,
+/// the name of a type, or a map of inner arguments.
+pub(super) fn read(node: &Node, what: &str, problems: &mut Problems) -> Vec<ArgumentGuard> {
+    let mut guards = Vec::new();
+    match &node.kind {
+        NodeKind::Map(_) => below("", node, &mut guards, problems),
+        _ => problems.push(node.error(format!("{what} must be a map of arguments, not {}", node.kind_name()))),
+    }
+    guards
+}
+
+fn below(path: &str, node: &Node, guards: &mut Vec<ArgumentGuard>, problems: &mut Problems) {
+    let NodeKind::Map(entries) = &node.kind else { return };
+    for (name, value) in entries {
+        let path = if path.is_empty() { name.value.clone() } else { format!("{path}.{}", name.value) };
+        match &value.kind {
+            NodeKind::Map(_) => below(&path, value, guards, problems),
+            NodeKind::List(items) => {
+                let texts: Vec<String> = items.iter().filter_map(|item| literal(item, problems)).collect();
+                if texts.is_empty() {
+                    problems.push(value.error("an empty list can never match"));
+                }
+                guards.push(ArgumentGuard { path, wanted: WantedArgument::OneOf(texts) });
+            }
+            _ => guards.extend(scalar(path, value, problems)),
+        }
+    }
+}
+
+/// Reads the requirement on one argument.
+pub(super) fn scalar(path: String, node: &Node, problems: &mut Problems) -> Option<ArgumentGuard> {
+    let text = literal(node, problems)?;
+    let is_text = matches!(node.kind, NodeKind::String(_));
+    let wanted = match (is_text, pattern(&text)) {
+        (true, Some((source, flags))) => {
+            if let Err(error) = Regex::literal(source, flags) {
+                problems.push(node.error(error.to_string()));
+                return None;
+            }
+            WantedArgument::Matches { source: source.to_owned(), flags: flags.to_owned() }
+        }
+        (true, None) if TYPES.contains(&text.as_str()) => {
+            WantedArgument::Type(if text == "boolean" { "bool".to_owned() } else { text })
+        }
+        _ => WantedArgument::OneOf(vec![text]),
+    };
+    Some(ArgumentGuard { path, wanted })
+}
+
+/// Returns `true` if a text is `/a regular expression/`.
+pub(super) fn is_pattern(text: &str) -> bool {
+    pattern(text).is_some()
+}
+
+fn pattern(text: &str) -> Option<(&str, &str)> {
+    let (source, flags) = text.strip_prefix('/')?.rsplit_once('/')?;
+    (!source.is_empty() && flags.chars().all(|flag| flag.is_ascii_lowercase())).then_some((source, flags))
+}
+
+fn literal(node: &Node, problems: &mut Problems) -> Option<String> {
+    match &node.kind {
+        NodeKind::String(text) => Some(text.clone()),
+        NodeKind::Number(number) => Some(number.to_string()),
+        NodeKind::Bool(value) => Some(value.to_string()),
+        _ => {
+            problems.push(node.error(format!("the value of an argument must be a text, not {}", node.kind_name())));
+            None
+        }
+    }
+}

@@ -69,6 +69,10 @@ pub struct Description {
     pub takes_script: bool,
     /// True if a case may provide its own tools.
     pub takes_tools: bool,
+    /// True if a case may give it MCP servers.
+    pub takes_servers: bool,
+    /// True if it can continue a conversation of Claude Code.
+    pub takes_history: bool,
     /// Origin of the cost of its model requests.
     pub costs: Costs,
     /// True if a project configures it as a map under its own name, for example with an address or a command.
@@ -105,6 +109,8 @@ impl Description {
             answers_at_once: false,
             takes_script: false,
             takes_tools: false,
+            takes_servers: false,
+            takes_history: false,
             costs: Costs::MayReport,
             takes_config: false,
             is_by_protocol: false,

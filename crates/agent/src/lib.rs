@@ -38,6 +38,7 @@ mod http;
 mod http_client;
 mod json;
 mod lines;
+mod mcp;
 mod model_request;
 mod network;
 mod opencode;
@@ -48,6 +49,7 @@ mod program;
 mod recorded;
 mod reference;
 mod resolve;
+mod server;
 mod session;
 mod sign_in;
 mod step_recorder;
@@ -67,6 +69,7 @@ use model::{Arm, Case, Diagnostic, Excerpt, Limits, Node, PermissionMode, Settin
 use sandbox::{BoxFuture, Breakage, Host, Sandbox};
 use script::Library;
 
+pub use crate::server::{Connection, Server};
 pub use crate::session::Session;
 
 pub use acp::{Conformance, ConformanceCheck, Tier, check_conformance};
@@ -94,6 +97,7 @@ pub static AGENTS: &[&dyn Agent] = &[
     &http::Http,
     &subprocess::Subprocess,
     &assistant::Assistant,
+    &mcp::Mcp,
     &acp::Acp,
     &acp::GEMINI,
     &acp::QWEN,
@@ -299,10 +303,6 @@ pub struct Configured {
 }
 
 impl Configured {
-    /// Returns the configured agent.
-    ///
-    /// # Errors
-    /// Returns an error with its location if `type` is missing or does not name a configurable agent.
     /// Returns the problems with the configuration of `agent`, which is the configured one.
     pub fn problems(&self, agent: &dyn Agent, state: &Arc<RunState>) -> Vec<Diagnostic> {
         let mut problems = agent.check_config(&self.node, &self.directory, state);
@@ -313,6 +313,10 @@ impl Configured {
         problems
     }
 
+    /// Returns the configured agent.
+    ///
+    /// # Errors
+    /// Returns an error with its location if `type` is missing or does not name a configurable agent.
     pub fn agent(&self) -> Result<&'static dyn Agent, Box<Diagnostic>> {
         let kind = self.node.get("type").unwrap_or(&self.node);
         let found = kind
@@ -324,10 +328,6 @@ impl Configured {
         }
         let takes: Vec<&str> =
             AGENTS.iter().filter(|agent| agent.description().takes_config).map(|agent| agent.name()).collect();
-        let problem = kind.error(format!("`{}` has no `type` that can be configured", self.name));
-        let near = written.and_then(|kind| nearest(kind, takes.iter().copied()));
-        Err(Box::new(problem.suggest(near).help(format!("configured agents: {}", takes.join(", ")))))
-    }
         let written = kind.as_str();
         if let Some(known) = written.filter(|written| find(written).is_some()) {
             let problem = kind.error(format!("`{known}` cannot be configured under a name of its own"));
@@ -335,6 +335,10 @@ impl Configured {
                 format!("use it by its name, `agent: {known}`, with its `model` under `defaults` or in the test");
             return Err(Box::new(problem.help(help)));
         }
+        let problem = kind.error(format!("`{}` has no `type` that can be configured", self.name));
+        let near = written.and_then(|kind| nearest(kind, takes.iter().copied()));
+        Err(Box::new(problem.suggest(near).help(format!("configured agents: {}", takes.join(", ")))))
+    }
 }
 
 /// Readiness of an agent on this machine, with advice if it cannot run.
@@ -438,6 +442,8 @@ pub struct SessionContext {
     pub endpoint: Endpoint,
     /// Variables that give the user's program the gateway addresses of its models.
     pub model_variables: Vec<(String, String)>,
+    /// MCP servers that the agent can use.
+    pub servers: Arc<[Server]>,
     /// Providers that open models.
     pub providers: llm::Providers,
     /// State of the run.

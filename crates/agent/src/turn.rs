@@ -18,6 +18,7 @@ use crate::activity::Activity;
 use crate::event_sink::EventSink;
 use crate::pricing::{Bill, Pricing};
 use crate::resolve::Resolver;
+use crate::server::{self, Server};
 
 /// Maximum size of an agent's own output that is kept per attempt, in bytes; the rest is read but not kept.
 const MAX_OUTPUT_BYTES: usize = 16 * 1024 * 1024;
@@ -80,6 +81,8 @@ pub struct Turn {
     is_answered: bool,
     /// Definition whose use ends the conversation, and its name.
     ends_with_use_of: Option<(Definition, String)>,
+    /// MCP servers of the agent.
+    servers: Arc<[Server]>,
 }
 
 impl Turn {
@@ -115,7 +118,14 @@ impl Turn {
             excuse: None,
             is_answered: false,
             ends_with_use_of: None,
+            servers: Arc::default(),
         }
+    }
+
+    /// Sets the MCP servers of the agent, whose tools get the same name under every agent.
+    pub fn with_servers(mut self, servers: Arc<[Server]>) -> Self {
+        self.servers = servers;
+        self
     }
 
     /// Ends the conversation as soon as the agent has used this skill or sub-agent.
@@ -160,7 +170,10 @@ impl Turn {
             return Err(self.too_deep());
         }
         match &mut step {
-            Step::ToolCall(call) => call.touches = self.resolver.touches(call),
+            Step::ToolCall(call) => {
+                server::rename(call, &self.servers);
+                call.touches = self.resolver.touches(call);
+            }
             Step::Finished { usage, .. } => self.pricing.settle(usage, self.trace.model.as_deref()),
             _ => {}
         }

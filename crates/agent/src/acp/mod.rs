@@ -73,6 +73,7 @@ static DESCRIPTION: Description = Description {
     skills_folder: Some(".agents/skills"),
     reads_model_variables: true,
     takes_config: true,
+    takes_servers: true,
     ..Description::new("acp", "any agent that speaks the Agent Client Protocol, `acp:COMMAND`")
 };
 

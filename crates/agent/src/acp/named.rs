@@ -113,6 +113,7 @@ macro_rules! agents {
                     }),
                     efforts: Some(&[]),
                     takes_config: true,
+                    takes_servers: true,
                     skills_folder: $skills,
                     wire: $wire,
                     costs: Costs::MayReport,

@@ -20,6 +20,7 @@ use super::update::Interpreter;
 use crate::json::{items, owned, text};
 use crate::lines::{Line, Notices};
 use crate::process::{Output, Process};
+use crate::server::{self, Connection, Server};
 use crate::session::Session;
 use crate::turn::Turn;
 use crate::{Endpoint, SessionContext};
@@ -165,7 +166,15 @@ impl AcpSession {
     async fn new_session(&mut self, agent: &Value, turn: &mut Turn) -> Result<Value, Ending> {
         const METHOD: &str = "session/new";
         let sandbox = self.context.sandbox().map_err(|breakage| Ending::Aborted { reason: breakage.to_string() })?;
-        let mut asked = json!({"cwd": sandbox.work(), "mcpServers": []});
+        let servers = &self.context.servers;
+        let http = agent.pointer("/agentCapabilities/mcpCapabilities/http") == Some(&json!(true));
+        let remote = servers.iter().find(|server| matches!(server.connection, Connection::Http { .. }));
+        if let Some(server) = remote.filter(|_| !http) {
+            let reason = format!("it does not connect to MCP servers over HTTP, such as `{}`", server.name);
+            return Err(Ending::Unreachable { reason });
+        }
+        let servers: Vec<Value> = servers.iter().map(Server::for_acp).collect();
+        let mut asked = json!({"cwd": sandbox.work(), "mcpServers": servers});
         let prompt = self.context.setup.system_prompt.as_deref().filter(|prompt| !prompt.is_empty());
         if let Some(prompt) = prompt.filter(|_| !self.named.is_some_and(|named| named.configures_prompt())) {
             let takes_prompt =
@@ -501,7 +510,12 @@ impl AcpSession {
         let call = reported.canonical();
         let title = if reported.title.is_empty() { call.name.clone() } else { reported.title.clone() };
         let choices = Choice::all(params);
-        let rule = permission::decide(&self.context.setup, &call, &reported.kind);
+        let setup = &self.context.setup;
+        let listed = setup.closed_tools.as_deref().unwrap_or_default();
+        let rule = match server::is_allowed(&call.raw_name, listed, &self.context.servers) {
+            true => Rule::Allow,
+            false => permission::decide(setup, &call, &reported.kind),
+        };
         let (choice, reason) = match rule {
             Rule::Allow => (Choice::find(&choices, true), "by the case's rules".to_owned()),
             Rule::Deny(reason) => (Choice::find(&choices, false), reason.to_owned()),

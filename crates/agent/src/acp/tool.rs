@@ -131,7 +131,13 @@ impl Reported {
     /// is executed, or a file is changed and the change is reported. Otherwise the agent's own name stands, or the kind.
     pub(super) fn canonical(&self) -> Canonical {
         let known = self.name.as_deref().and_then(find);
-        let raw_name = self.name.clone().or_else(|| Some(self.kind.clone()).filter(|kind| !kind.is_empty()));
+        // Some agents report a tool of an MCP server only by its name as the title.
+        let is_name = |title: &&String| {
+            let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+            matches!(self.kind.as_str(), "other" | "") && title.contains('_') && title.chars().all(is_plain)
+        };
+        let raw_name = self.name.clone().or_else(|| Some(&self.title).filter(is_name).cloned());
+        let raw_name = raw_name.or_else(|| Some(self.kind.clone()).filter(|kind| !kind.is_empty()));
         let raw_name = raw_name.unwrap_or_else(|| "other".to_owned());
         let of = |name: &str, input: Value| Canonical {
             name: name.to_owned(),

@@ -5,6 +5,7 @@ mod access;
 mod permission;
 mod prompt;
 mod prompt_file;
+mod servers;
 mod skills;
 pub(super) mod tool;
 
@@ -18,6 +19,7 @@ use serde_json::Map;
 
 pub(super) use self::access::FileAccess;
 use self::permission::{PermissionDecision, Permissions};
+use self::servers::Servers;
 use self::skills::InstalledSkill;
 use super::own_tools::{self, OwnTools, Owner};
 use super::{Agent, CaseContext, Costs, Description, Endpoint, Readiness, RunState, SessionContext, joined};
@@ -38,6 +40,7 @@ static DESCRIPTION: Description = Description {
     asks_providers: true,
     takes_script: true,
     takes_tools: true,
+    takes_servers: true,
     costs: Costs::ByPrice,
     ..Description::new("chat", "the embedded agent: a model with the usual coding tools, nothing to install")
 };
@@ -82,7 +85,8 @@ impl Agent for Chat {
     fn open<'a>(&'a self, session_context: SessionContext) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>> {
         Box::pin(async move {
             let own_tools = OwnTools::open(&session_context, OWNER).await?;
-            Ok(Box::new(ChatSession::open(session_context, own_tools)?) as Box<dyn Session>)
+            let servers = Servers::open(&session_context).await?;
+            Ok(Box::new(ChatSession::open(session_context, own_tools, servers)?) as Box<dyn Session>)
         })
     }
 }
@@ -142,6 +146,7 @@ struct ChatSession {
     permissions: Permissions,
     tool_context: ToolContext,
     own_tools: OwnTools,
+    servers: Servers,
     /// True if the model is scripted.
     is_scripted: bool,
     opened: bool,
@@ -152,10 +157,12 @@ enum Chosen {
     BuiltIn(&'static tool::Tool),
     /// A tool of the case, by its index.
     Own(usize),
+    /// A tool of an MCP server, by its index.
+    Server(usize),
 }
 
 impl ChatSession {
-    fn open(session_context: SessionContext, own_tools: OwnTools) -> Result<Self, Breakage> {
+    fn open(session_context: SessionContext, own_tools: OwnTools, servers: Servers) -> Result<Self, Breakage> {
         let session_id = session_context.session_id("chat");
         let sandbox = session_context.sandbox()?;
         let is_scripted = matches!(session_context.endpoint, Endpoint::Script { .. });
@@ -164,14 +171,15 @@ impl ChatSession {
             .map_err(|problems| Breakage::environment(joined(&problems)))?;
         let access = Arc::new(FileAccess::for_sandbox(sandbox.as_ref()));
         let skills = InstalledSkill::all(&access);
-        let permissions = Permissions::from_setup(&session_context.setup);
+        let permissions = Permissions::from_setup(&session_context.setup).with_servers(&session_context.servers);
         let tools = tool::TOOLS.iter().filter(|tool| permissions.has(tool.name)).map(|tool| ToolSpec {
             name: tool.name.to_owned(),
             description: Some(tool.description.to_owned()),
             input_schema: tool.schema(),
             extra: Map::new(),
         });
-        let tools = tools.chain(own_tools.specs().filter(|spec| permissions.has(&spec.name)).cloned()).collect();
+        let others = own_tools.specs().chain(servers.specs()).filter(|spec| permissions.has(&spec.name)).cloned();
+        let tools = tools.chain(others).collect();
         let can_load = permissions.has("Skill");
         let listed = if can_load { &skills[..] } else { &[] };
         let request = Request {
@@ -195,6 +203,7 @@ impl ChatSession {
             permissions,
             tool_context: ToolContext { sandbox, access, skills, time },
             own_tools,
+            servers,
             is_scripted,
             opened: false,
         })
@@ -264,6 +273,7 @@ impl ChatSession {
         let reply = match self.permitted(call, turn)? {
             Ok(Chosen::BuiltIn(tool)) => tool.answer(&call.id, &call.input, &self.tool_context, turn).await,
             Ok(Chosen::Own(at)) => self.own_tools.answer(at, &call.input, turn).await?,
+            Ok(Chosen::Server(at)) => self.servers.answer(at, &call.input, turn).await?,
             Err(refused) => Some(Err(refused)),
         };
         turn.waiting("agent");
@@ -273,7 +283,8 @@ impl ChatSession {
     /// Returns the tool for `call`, or the error message for the model.
     fn permitted(&self, call: &ToolCall, turn: &mut Turn) -> Result<Result<Chosen, String>, Ending> {
         let own = || self.own_tools.find(&call.name).map(Chosen::Own);
-        let chosen = tool::find(&call.name).map(Chosen::BuiltIn).or_else(own);
+        let of_server = || self.servers.find(&call.name).map(Chosen::Server);
+        let chosen = tool::find(&call.name).map(Chosen::BuiltIn).or_else(own).or_else(of_server);
         let Some(chosen) = chosen.filter(|_| self.permissions.has(&call.name)) else {
             let near = nearest(&call.name, self.request.tool_names());
             let hint = near.map(|near| format!(" Did you mean `{near}`?")).unwrap_or_default();

@@ -5,6 +5,7 @@ use model::{Effect, PermissionMode, ToolCall};
 use super::access::FileAccess;
 use crate::Setup;
 use crate::command_line::CommandLine;
+use crate::server::Server;
 use crate::tool_rule::ToolRule;
 
 /// Permissions of an agent.
@@ -13,6 +14,8 @@ pub(super) struct Permissions {
     mode: PermissionMode,
     allow_list: Option<Vec<ToolRule>>,
     approved: Vec<ToolRule>,
+    /// Names of the MCP servers whose tools are all allowed.
+    servers: Vec<String>,
 }
 
 /// Returns `true` if `rule` allows `call`.
@@ -52,16 +55,38 @@ impl Permissions {
         let allow_list = setup.closed_tools.as_deref().map(rules);
         // An allow-list replaces the skill's own list: the tools on it need no further approval.
         let approved = allow_list.clone().unwrap_or_else(|| rules(&setup.approved_tools));
-        Self { mode: setup.permission_mode, allow_list, approved }
+        Self { mode: setup.permission_mode, allow_list, approved, servers: Vec::new() }
+    }
+
+    /// Adds the servers that the case gives to the agent, unless the list names some of their tools.
+    pub(super) fn with_servers(mut self, servers: &[Server]) -> Self {
+        self.servers = servers.iter().map(|server| server.name.clone()).collect();
+        if let Some(rules) = &mut self.allow_list {
+            let named: Vec<String> = rules.iter().map(|rule| rule.tool.clone()).collect();
+            let is_limited =
+                |name: &String| servers.iter().any(|server| server.name == *name && server.listed(&named).is_some());
+            self.servers.retain(|name| !is_limited(name));
+        }
+        self
+    }
+
+    /// Returns `true` if all tools of the server to which `tool` belongs are allowed.
+    fn is_of_server(&self, tool: &str) -> bool {
+        let rest = tool.strip_prefix("mcp__").unwrap_or_default();
+        self.servers.iter().any(|name| rest.strip_prefix(name.as_str()).is_some_and(|rest| rest.starts_with("__")))
     }
 
     /// Returns `true` if the tool is offered to the model.
     pub(super) fn has(&self, tool: &str) -> bool {
-        self.allow_list.as_ref().is_none_or(|rules| rules.iter().any(|rule| rule.tool == tool))
+        self.is_of_server(tool)
+            || self.allow_list.as_ref().is_none_or(|rules| rules.iter().any(|rule| rule.tool == tool))
     }
 
     /// Decides whether `call` is allowed.
     pub(super) fn decide(&self, call: &ToolCall, access: &FileAccess) -> PermissionDecision {
+        if self.is_of_server(&call.name) {
+            return PermissionDecision::Allow;
+        }
         if let Some(rules) = &self.allow_list
             && !rules.iter().any(|rule| allows(rule, call, access))
         {
@@ -112,7 +137,12 @@ mod tests {
     fn permissions(mode: PermissionMode, allow_list: Option<&[&str]>, approved: &[&str]) -> Permissions {
         let rules = |written: &[&str]| written.iter().map(|rule| ToolRule::parse(rule)).collect::<Vec<_>>();
         let allow_list = allow_list.map(rules);
-        Permissions { mode, approved: allow_list.clone().unwrap_or_else(|| rules(approved)), allow_list }
+        Permissions {
+            mode,
+            approved: allow_list.clone().unwrap_or_else(|| rules(approved)),
+            allow_list,
+            servers: Vec::new(),
+        }
     }
 
     fn decide(permissions: &Permissions, tool: &str, input: Value) -> PermissionDecision {

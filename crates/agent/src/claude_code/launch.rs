@@ -67,6 +67,8 @@ pub(super) struct Launch {
     pub(super) plugin: Option<String>,
     /// The user's own configuration folder, if the CLI sees it.
     pub(super) folder: Option<PathBuf>,
+    /// Transcript of the conversation to continue.
+    pub(super) history: Option<String>,
 }
 
 impl Launch {
@@ -87,8 +89,8 @@ impl Launch {
             .lay_out(sandbox.home(), sandbox.work())
             .map_err(|error| Breakage::environment(format!("cannot show the skill to the agent: {error}")))?;
         let servers = sign_in::server_file(&on.host, &on.setup.setting_sources);
-        folder.iter().chain(&servers).for_each(|path| sandbox.show(path));
-        let allow_list = on.setup.closed_tools.as_deref().map(ToolAllowList::read);
+        folder.iter().chain(&servers).chain(&on.case.history).for_each(|path| sandbox.show(path));
+        let allow_list = allow_list(on);
         let invocation = Invocation {
             program,
             args: arguments(on, allow_list.as_ref(), &exposure, sandbox.home()),
@@ -96,8 +98,14 @@ impl Launch {
             auth: sign_in.name().unwrap_or("not signed in"),
         };
         let initialize = initialize(on, allow_list.as_ref());
-        Ok(Self { invocation, initialize, plugin: exposure.in_plugin().map(str::to_owned), folder })
+        let history = on.case.history.as_ref().map(|file| file.to_string_lossy().into_owned());
+        Ok(Self { invocation, initialize, plugin: exposure.in_plugin().map(str::to_owned), folder, history })
     }
+}
+
+/// Returns the tools that exist, with those of the case's servers; `None` if the agent keeps its own tools.
+pub(super) fn allow_list(on: &SessionContext) -> Option<ToolAllowList> {
+    on.setup.closed_tools.as_deref().map(|tools| ToolAllowList::read(tools).with_servers(&on.servers))
 }
 
 fn arguments(
@@ -147,7 +155,8 @@ fn arguments(
         }
         option("--tools", tools.join(","));
     }
-    let approved = allow_list.map_or_else(|| ToolAllowList::read(&setup.approved_tools).rules(), ToolAllowList::rules);
+    let approved = || ToolAllowList::read(&setup.approved_tools).with_servers(&on.servers).rules();
+    let approved = allow_list.map_or_else(approved, ToolAllowList::rules);
     if !approved.is_empty() {
         option("--allowedTools", approved.join(","));
     }
@@ -158,11 +167,19 @@ fn arguments(
     if let (Some(plugin), Ok(sandbox)) = (plugin, on.sandbox()) {
         option("--plugin-dir", sandbox.work().join(plugin).to_string_lossy().into_owned());
     }
-    let servers_wanted = !setup.setting_sources.is_empty() && allow_list.is_none_or(ToolAllowList::names_servers);
+    let names_servers = |tools: &[String]| ToolAllowList::read(tools).names_servers();
+    let servers_wanted = !setup.setting_sources.is_empty() && setup.closed_tools.as_deref().is_none_or(names_servers);
     if !servers_wanted {
         args.push("--strict-mcp-config".to_owned());
-    } else if let Some(file) = sign_in::server_file(&on.host, &setup.setting_sources) {
-        args.extend(["--mcp-config".to_owned(), file.to_string_lossy().into_owned()]);
+    }
+    let file = sign_in::server_file(&on.host, &setup.setting_sources).filter(|_| servers_wanted);
+    let file = file.map(|file| file.to_string_lossy().into_owned());
+    let own = on.servers.iter().map(|server| (server.name.clone(), server.for_claude()));
+    let own: serde_json::Map<String, Value> = own.collect();
+    let own = (!own.is_empty()).then(|| json!({"mcpServers": own}).to_string());
+    if file.is_some() || own.is_some() {
+        args.push("--mcp-config".to_owned());
+        args.extend(own.into_iter().chain(file));
     }
     // The user's settings may set variables, which would override the environment.
     let env = match &on.endpoint {
@@ -486,5 +503,16 @@ mod tests {
             assert!(timeouts.retries >= 2);
         }
         assert!(ProviderTimeouts::for_timeout(600_000, false).request >= ProviderTimeouts::FAIR_REQUEST);
+    }
+
+    #[test]
+    fn servers_of_the_case_are_the_only_ones_and_need_no_approval() {
+        let mut context = scripted().session_context();
+        context.servers = vec![crate::tests::harness::server("issues")].into();
+        let launch = Launch::prepare("/bin/claude".into(), &context).unwrap();
+        assert!(launch.invocation.args.contains(&"--strict-mcp-config".to_owned()));
+        let config: Value = serde_json::from_str(option(&launch, "--mcp-config").unwrap()).unwrap();
+        assert_eq!(config["mcpServers"]["issues"]["command"], "/bin/issues");
+        assert_eq!(option(&launch, "--allowedTools"), Some("mcp__issues"));
     }
 }

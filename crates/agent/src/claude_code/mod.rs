@@ -110,6 +110,8 @@ const REQUEST_RULES: &[RequestRule] = &[
 pub(crate) static DESCRIPTION: Description = Description {
     program: Some(&PROGRAM),
     takes_config: true,
+    takes_servers: true,
+    takes_history: true,
     aliases: &["claude"],
     tools: Some(TOOLS),
     default_model: Some("claude-sonnet-4-6"),

@@ -48,7 +48,7 @@ struct Cli {
 }
 
 impl Cli {
-    /// Starts the CLI and opens the control protocol. `resume` is the id of a session to continue.
+    /// Starts the CLI and opens the control protocol. `resume` is the id of a session to continue, or its transcript.
     fn start(launch: &Launch, sandbox: &dyn Sandbox, resume: Option<&str>) -> Result<Self, String> {
         let more = resume.map(|session| ["--resume", session]);
         let process = launch.invocation.start(sandbox, more.as_ref().map_or(&[], |more| &more[..]))?;
@@ -67,14 +67,14 @@ impl ClaudeCodeSession {
     /// Starts the CLI.
     pub(super) fn open(launch: Launch, context: &SessionContext) -> Result<Self, Breakage> {
         let sandbox = context.sandbox()?;
-        let cli = Cli::start(&launch, sandbox.as_ref(), None).map_err(Breakage::environment)?;
+        let cli = Cli::start(&launch, sandbox.as_ref(), launch.history.as_deref()).map_err(Breakage::environment)?;
         let transcripts = launch.folder.as_deref().map(|folder| Transcripts::new(folder, sandbox.work()));
         let resolver = Resolver { work: Some(sandbox.work().to_owned()), home: Some(sandbox.home().to_owned()) };
         Ok(Self {
             launch,
             exit_code: None,
             sandbox,
-            allow_list: context.setup.closed_tools.as_deref().map(ToolAllowList::read),
+            allow_list: super::launch::allow_list(context),
             resolver,
             cli: Some(cli),
             session_id: None,

@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use crate::command_line::CommandLine;
 use crate::resolve::Resolver;
+use crate::server::Server;
 use crate::tool_rule::ToolRule;
 
 /// A tool allow-list. It is also used to parse other lists of tools.
@@ -33,6 +34,17 @@ impl ToolAllowList {
             }
         }
         Self { entries }
+    }
+
+    /// Adds the servers that the case gives to the agent, unless the list names some of their tools.
+    pub(super) fn with_servers(mut self, servers: &[Server]) -> Self {
+        for server in servers {
+            let named: Vec<String> = self.entries.iter().map(|entry| entry.tool.clone()).collect();
+            if server.listed(&named).is_none() {
+                self.entries.push(ToolRule { tool: format!("mcp__{}", server.name), scopes: Vec::new() });
+            }
+        }
+        self
     }
 
     /// Returns the names of the built-in tools in the list.

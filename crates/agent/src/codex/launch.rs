@@ -94,6 +94,9 @@ fn arguments(on: &SessionContext, sign_in: &SignIn, work: &Path) -> Vec<String> 
     for (key, value) in settings(on, sign_in, work) {
         args.extend(["-c".to_owned(), format!("{key}={}", toml(&value))]);
     }
+    for server in on.servers.iter() {
+        args.extend(["-c".to_owned(), format!("mcp_servers.{}={}", server.name, toml(&server.for_codex()))]);
+    }
     args.extend(permissions(setup.permission_mode).iter().map(|arg| (*arg).to_owned()));
     if let Some(model) = model_name(setup, &on.endpoint) {
         args.extend(["-m".to_owned(), model]);
@@ -483,5 +486,14 @@ mod tests {
             let silent = stream * (retries + 1);
             assert!(silent <= Duration::from_millis(timeout_ms) * 4 / 5, "{timeout_ms}: {retries}, {stream:?}");
         }
+    }
+
+    #[test]
+    fn servers_of_the_case_are_settings() {
+        let mut context = scripted().session_context();
+        context.servers = vec![crate::tests::harness::server("issues")].into();
+        let launch = Launch::prepare("/bin/codex".into(), &context).unwrap();
+        let server = setting(&launch, "mcp_servers.issues").unwrap();
+        assert!(server.contains(r#""command"="/bin/issues""#), "{server}");
     }
 }

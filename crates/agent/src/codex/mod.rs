@@ -55,6 +55,7 @@ const REQUEST_RULES: &[RequestRule] = &[
 static DESCRIPTION: Description = Description {
     program: Some(&PROGRAM),
     takes_config: true,
+    takes_servers: true,
     own_tools: Some(item::OWN),
     skills_folder: Some(SKILLS),
     wire: Some("openai-responses"),

@@ -165,6 +165,16 @@ fn configuration(on: &SessionContext, sandbox: &dyn Sandbox, provider: &Provider
         config["enabled_providers"] = json!([id]);
         config["provider"] = json!({id: about});
     }
+    if !on.servers.is_empty() {
+        let servers = on.servers.iter().map(|server| (server.name.clone(), server.for_opencode()));
+        config["mcp"] = Value::Object(servers.collect());
+    }
+    for server in on.servers.iter().filter(|_| on.setup.closed_tools.is_some()) {
+        let listed = server.listed(on.setup.closed_tools.as_deref().unwrap_or_default());
+        for tool in listed.unwrap_or_else(|| vec!["*"]) {
+            config["permission"][format!("{}_{tool}", server.name)] = json!("allow");
+        }
+    }
     if on.setup.system_prompt.is_some() {
         config["instructions"] = json!([sandbox.home().join(CONFIG).join(INSTRUCTIONS)]);
     }
@@ -378,5 +388,21 @@ mod tests {
         );
         assert_eq!(variable(&launch, "OPENAI_API_KEY"), None);
         assert!(!config(&launch).to_string().contains("sk-test-secret"));
+    }
+
+    #[test]
+    fn servers_of_the_case_are_allowed_beside_a_closed_list() {
+        let mut harness = scripted(&[]);
+        harness.setup.closed_tools = Some(vec!["Read".into(), "mcp__docs__find".into()]);
+        let mut context = harness.session_context();
+        context.servers = ["issues", "docs"].map(crate::tests::harness::server).into();
+        let launch = Launch::prepare("/bin/opencode".into(), &context).unwrap();
+        let config = config(&launch);
+        assert_eq!(config["mcp"]["issues"]["command"], json!(["/bin/issues"]));
+        let permission = &config["permission"];
+        assert_eq!(
+            [&permission["issues_*"], &permission["docs_find"], &permission["docs_*"]],
+            [&json!("allow"), &json!("allow"), &Value::Null]
+        );
     }
 }

@@ -52,6 +52,7 @@ const REQUEST_RULES: &[RequestRule] = &[
 static DESCRIPTION: Description = Description {
     program: Some(&PROGRAM),
     takes_config: true,
+    takes_servers: true,
     efforts: Some(EFFORTS),
     own_tools: Some(&[crate::apply_patch::APPLY_PATCH]),
     skills_folder: Some(launch::SKILLS),

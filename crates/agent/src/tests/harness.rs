@@ -16,6 +16,7 @@ use tokio::sync::watch;
 use crate::activity::Activity;
 use crate::event_sink::EventSink;
 use crate::resolve::Resolver;
+use crate::server::{Connection, Server};
 use crate::turn::Turn;
 use crate::{Agent, CaseContext, Configured, Endpoint, RunState, SessionContext, Setup};
 use sandbox::supervise::Supervisor;
@@ -280,6 +281,7 @@ impl AgentHarness {
         let arm = Arm { agent: "agent".into(), model: None, variant: None };
         SessionContext {
             model_variables: Vec::new(),
+            servers: Arc::default(),
             conversation: None,
             trial: TrialId {
                 suite: "suite".into(),
@@ -391,4 +393,10 @@ impl TestRun {
     pub(crate) fn tokens(&self) -> Option<u64> {
         self.turn.trace().usage.tokens.map(|tokens| tokens.total())
     }
+}
+
+/// Returns a server that is the program `/bin/NAME`.
+pub(crate) fn server(name: &str) -> Server {
+    let connection = Connection::Stdio { command: format!("/bin/{name}"), args: Vec::new(), env: Vec::new() };
+    Server { name: name.to_owned(), connection, tools: None }
 }

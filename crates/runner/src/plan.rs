@@ -8,6 +8,7 @@ mod costs;
 mod decisions;
 mod faults;
 mod judging;
+mod mocks;
 mod order;
 mod pairwise;
 mod planner;

@@ -48,7 +48,7 @@ impl Spending {
     pub(crate) fn add(&self, record: &TrialRecord, planned: &PlannedTrial, settings: &Settings, judging: &Judging) {
         let asides = [
             (record.judge, judging.asks_network(planned)),
-            (record.user, planned.case.user.as_ref().is_some_and(|user| judging.user_is_on_network(user))),
+            (record.user, planned.players().any(|model| judging.player_is_on_network(model))),
         ];
         let attempts = record.attempts.iter().map(used);
         let sum = {

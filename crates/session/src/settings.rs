@@ -29,6 +29,7 @@ use crate::selection::failed_cases;
 use crate::session::Session;
 use crate::shard::{self, ShardArg};
 
+pub(crate) use self::configured::configured;
 pub use self::configured::{GITHUB, TERMINAL, reports};
 pub use self::table::{SETTINGS, Setting};
 pub use self::variables::reference;
@@ -456,6 +457,7 @@ fn settings(args: &Overrides, typed: &Typed, session: &Session, problems: &mut V
                 .map_or(built_in.sandbox.disk_limit, |mib| mib.saturating_mul(1 << 20)),
             isolation: isolation(network.as_ref(), session),
             canaries: project.canaries.clone(),
+            mocks: Arc::clone(&project.mocks),
             network_over_case: args.sandboxes.network.clone(),
             network,
             remote,

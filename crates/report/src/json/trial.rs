@@ -115,6 +115,9 @@ impl Serialize for Trial<'_> {
         if !record.injected_faults.is_empty() {
             fields.serialize_entry("injected_faults", &record.injected_faults)?;
         }
+        if !record.mock_calls.is_empty() {
+            fields.serialize_entry("mock_calls", &record.mock_calls)?;
+        }
         if let Some(traffic) = &record.model_traffic {
             fields.serialize_entry("model_traffic", traffic)?;
         }

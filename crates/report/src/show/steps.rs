@@ -81,6 +81,10 @@ fn from_steps(steps: &[(u64, &Step)], paint: &Paint) -> Vec<ShownStep> {
             Step::Fault(occurrence) => {
                 say(None, paint.yellow(&format!("! fault {}", occurrence.fault.name())), &occurrence.describe());
             }
+            Step::MockCall(call) => {
+                let head = paint.folded(&call.describe(), 160);
+                say(None, if call.verdict.is_notable() { paint.yellow(&head) } else { paint.dim(&head) }, &call.output);
+            }
             Step::Retry { attempt, error, .. } => {
                 say(None, paint.yellow(&format!("{} request retry {attempt}", symbols.again)), error);
             }
@@ -94,6 +98,7 @@ fn from_steps(steps: &[(u64, &Step)], paint: &Paint) -> Vec<ShownStep> {
             Step::Session { .. }
             | Step::Text { .. }
             | Step::Thinking { .. }
+            | Step::Mocks(_)
             | Step::PermissionsReported
             | Step::CallsUnreported
             | Step::Replied { .. } => {}

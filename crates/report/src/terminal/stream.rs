@@ -143,6 +143,9 @@ impl Stream {
             Step::Fault(occurrence) => {
                 self.line(at, 0, &paint.yellow(&format!("! fault: {}", folded(&occurrence.describe()))))
             }
+            Step::MockCall(call) if call.verdict.is_notable() => {
+                self.line(at, 0, &paint.yellow(&format!("! {}", folded(&call.describe()))))
+            }
             Step::RequestCheck { step, met: false, reason } => {
                 let line = format!("! request of script step {step}: {}", folded(reason));
                 self.line(at, 0, &paint.red(&line))
@@ -167,6 +170,8 @@ impl Stream {
             | Step::Thinking { .. }
             | Step::RequestCheck { .. }
             | Step::Egress(_)
+            | Step::Mocks(_)
+            | Step::MockCall(_)
             | Step::PermissionsReported
             | Step::CallsUnreported
             | Step::Replied { .. } => String::new(),

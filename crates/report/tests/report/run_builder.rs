@@ -267,6 +267,7 @@ pub fn passed(trial: &TrialId) -> TrialRecord {
         cassette: None,
         egress: Vec::new(),
         injected_faults: Vec::new(),
+        mock_calls: Vec::new(),
         integrity: Vec::new(),
         files_changed: vec![FileChange { path: "notes.md".into(), change: Change::Modified }],
         sandbox: None,

@@ -116,7 +116,7 @@ impl Planner<'_> {
     }
 
     /// Reports an agent that does not support `what`, which the case needs.
-    fn check_accepts(&mut self, agent: &dyn Agent, case: &Case, what: &str, accepts: fn(&dyn Agent) -> bool) {
+    pub(super) fn check_accepts(&mut self, agent: &dyn Agent, case: &Case, what: &str, accepts: fn(&dyn Agent) -> bool) {
         if accepts(agent) {
             return;
         }

@@ -11,7 +11,7 @@ use grade::{Assertion, Breaker, Cache, Check, Judge};
 use llm::Script;
 use mask::Mask;
 use model::statistics::Chance;
-use model::{Diagnostic, JudgeCache, SimulatedUser};
+use model::{Diagnostic, Excerpt, JudgeCache};
 
 use super::costs::unpriced_aside;
 use super::request::{PlanRequest, ReadScript};
@@ -59,8 +59,8 @@ impl Judging {
             .ok()
             .and_then(|judge| request.settings.judge.gate.as_ref()?.refuses_judge(&judge.name, PROMPTS_VERSION));
         let of_judge = judge.as_ref().ok().map(|judge| judge.name.as_str());
-        let of_users = trials.iter().filter_map(|trial| trial.case.user.as_ref()).map(|user| user.model.as_deref());
-        let mut aside: BTreeSet<&str> = of_users.filter_map(|model| model.or(of_judge)).collect();
+        let players = trials.iter().flat_map(|trial| trial.players());
+        let mut aside: BTreeSet<&str> = players.filter_map(|model| model.or(of_judge)).collect();
         aside.extend(of_judge.filter(|_| asked > 0));
         let address = |name: &str| request.settings.judge.base_url.as_deref().filter(|_| of_judge == Some(name));
         problems.extend(aside.into_iter().filter_map(|name| unpriced_aside(request.settings, name, address(name))));
@@ -69,7 +69,14 @@ impl Judging {
         }
         let mut users = BTreeMap::new();
         for user in trials.iter().filter_map(|trial| trial.case.user.as_ref()) {
-            if !read_user(request, user, &judge, &mut users, problems) {
+            let player = Player { what: "simulate the user", model: user.model.as_deref(), place: &user.source };
+            if !player.read(request, &judge, &mut users, problems) {
+                break;
+            }
+        }
+        for mock in trials.iter().flat_map(|trial| trial.played_mocks()) {
+            let player = Player { what: "play the mock", model: mock.model.as_deref(), place: &mock.place };
+            if !player.read(request, &judge, &mut users, problems) {
                 break;
             }
         }
@@ -84,26 +91,27 @@ impl Judging {
         }
     }
 
-    /// Returns the model that plays `user`, and its name as its provider knows it: the model that the case sets,
-    /// otherwise the judge's. A script starts from its beginning; the path of one that was not planned is relative to
-    /// `directory`.
-    pub(crate) fn user(
+    /// Returns the model that plays a user or a mock, and its name as its provider knows it: the one that the case sets,
+    /// otherwise the judge. A script starts from its beginning; the path of one that was not planned is relative to
+    /// `directory`. `what` says what the model is needed for.
+    pub(crate) fn player(
         &self,
         settings: &Settings,
-        user: &SimulatedUser,
+        model: Option<&str>,
+        what: &str,
         directory: &Path,
     ) -> Result<(Arc<dyn llm::Model>, String), String> {
-        let not_played = |reason: &dyn fmt::Display| format!("cannot simulate the user: {reason}");
+        let not_played = |reason: &dyn fmt::Display| format!("cannot {what}: {reason}");
         let played =
             |script: &Arc<Script>| -> Arc<dyn llm::Model> { Arc::new(script.play(llm::ScriptContext::default())) };
-        let (model, name) = match &user.model {
+        let (model, name) = match model {
             None => {
                 let judge = self.judge.as_ref().map_err(|reason| not_played(reason))?;
                 let model = match &judge.script {
                     Some(script) => played(script),
                     None => open(settings, &judge.name).map_err(|error| not_played(&error))?,
                 };
-                (model, &judge.name)
+                (model, judge.name.as_str())
             }
             Some(name) => {
                 let model = match (self.users.get(name), name.strip_prefix(SCRIPTED)) {
@@ -116,7 +124,7 @@ impl Judging {
                 (model, name)
             }
         };
-        Ok((model, name.split_once(':').map_or(name.as_str(), |(_, name)| name).to_owned()))
+        Ok((model, name.split_once(':').map_or(name, |(_, name)| name).to_owned()))
     }
 
     /// Returns the script in `file`, or a one-line description of what is wrong with it.
@@ -128,9 +136,9 @@ impl Judging {
         })
     }
 
-    /// Returns `true` if a networked model plays `user`.
-    pub(crate) fn user_is_on_network(&self, user: &SimulatedUser) -> bool {
-        match &user.model {
+    /// Returns `true` if a player is a networked model.
+    pub(crate) fn player_is_on_network(&self, model: Option<&str>) -> bool {
+        match model {
             Some(name) => !name.starts_with(SCRIPTED),
             None => self.judge.as_ref().is_ok_and(|judge| judge.script.is_none()),
         }
@@ -316,42 +324,54 @@ pub(super) fn judge_model(
     }
 }
 
-/// Reads the script that plays `user`, if a script does. Returns `true` if the users in other cases must also be
-/// checked.
-fn read_user(
-    request: &PlanRequest<'_>,
-    user: &SimulatedUser,
-    judge: &Result<JudgeModel, String>,
-    users: &mut BTreeMap<String, Arc<Script>>,
-    problems: &mut Vec<Diagnostic>,
-) -> bool {
-    let Some(name) = &user.model else {
-        if let Err(reason) = judge {
-            let problem = Diagnostic::warning(format!("cannot simulate the user: {reason}"));
-            problems.push(problem.at(user.source.clone()).help("or set the user's `model`"));
+/// A model that plays a user or a mock.
+struct Player<'a> {
+    /// What it is needed for: `simulate the user`.
+    what: &'static str,
+    /// Its name; `None` for the judge.
+    model: Option<&'a str>,
+    place: &'a Excerpt,
+}
+
+impl Player<'_> {
+    /// Reads its script, and reports what is wrong with it. Returns `false` if there is no judge to play it, which is
+    /// reported once.
+    fn read(
+        &self,
+        request: &PlanRequest<'_>,
+        judge: &Result<JudgeModel, String>,
+        users: &mut BTreeMap<String, Arc<Script>>,
+        problems: &mut Vec<Diagnostic>,
+    ) -> bool {
+        let Some(name) = self.model else {
+            if let Err(reason) = judge {
+                let problem = Diagnostic::warning(format!("cannot {}: {reason}", self.what));
+                let owner = if self.what.ends_with("user") { "user's" } else { "mock's" };
+                problems.push(problem.at(self.place.clone()).help(format!("or set the {owner} `model`")));
+            }
+            return judge.is_ok();
+        };
+        if users.contains_key(name) {
+            return true;
         }
-        return judge.is_ok();
-    };
-    if users.contains_key(name) {
-        return true;
+        let found = match name.strip_prefix(SCRIPTED) {
+            // A missing file was already reported when the case was read.
+            Some(file) if !Path::new(file).is_file() => Ok(None),
+            Some(file) => (request.read_script)(Path::new(file)).map(|mut script| {
+                problems.extend(script.take_warnings());
+                Some(Arc::new(script))
+            }),
+            None => match request.settings.providers.model(name, None) {
+                Err(error) if !error.is_environments() => Err(vec![Diagnostic::error(error.to_string())]),
+                _ => Ok(None),
+            },
+        };
+        match found {
+            Ok(script) => users.extend(script.map(|script| (name.to_owned(), script))),
+            Err(wrong) => problems.extend(wrong.into_iter().map(|problem| problem.or_at(|| self.place.clone()))),
+        }
+        true
     }
-    let found = match name.strip_prefix(SCRIPTED) {
-        // A missing file was already reported when the case was read.
-        Some(file) if !Path::new(file).is_file() => Ok(None),
-        Some(file) => (request.read_script)(Path::new(file)).map(|mut script| {
-            problems.extend(script.take_warnings());
-            Some(Arc::new(script))
-        }),
-        None => match request.settings.providers.model(name, None) {
-            Err(error) if !error.is_environments() => Err(vec![Diagnostic::error(error.to_string())]),
-            _ => Ok(None),
-        },
-    };
-    match found {
-        Ok(script) => users.extend(script.map(|script| (name.clone(), script))),
-        Err(wrong) => problems.extend(wrong.into_iter().map(|problem| problem.or_at(|| user.source.clone()))),
-    }
-    true
 }
 
 pub(super) fn open(settings: &Settings, name: &str) -> Result<Arc<dyn llm::Model>, llm::OpenError> {

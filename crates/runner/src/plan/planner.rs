@@ -199,6 +199,7 @@ impl<'a> Planner<'a> {
             }
             self.check_sandbox_needs(agent, case, &checks);
             self.check_faults(agent, case, &model);
+            self.check_mocks(agent, case);
             self.warn_about_plugin(agent, case);
             self.check_sandbox_kind(agent, case);
             let shown = resolved.argument.map(|argument| {
@@ -227,6 +228,7 @@ impl<'a> Planner<'a> {
                 setup: Arc::new(setup),
                 recorded_settings: Arc::default(),
                 checks: if case.skip.is_some() { Arc::default() } else { Arc::clone(&checks) },
+                mocks: settings.sandbox.mocks_of(case),
                 state: Arc::clone(&self.state),
             };
             self.add(&first, planned, answers);

@@ -10,7 +10,7 @@ use grade::judge::{JudgementStore, default_judge};
 use mask::secret::Secrets;
 use model::{
     Budgets, CalibrationGate, Canaries, Case, CassetteMode, Excerpt, GatewayMode, JudgeCache, JudgeSample,
-    NetworkPolicy, OnBudget, PassRate, PermissionMode, RemoteMode, Trials,
+    Mocks, NetworkPolicy, OnBudget, PassRate, PermissionMode, RemoteMode, Trials,
 };
 
 use super::trial::SCRIPTED;
@@ -211,6 +211,8 @@ pub struct SandboxSettings {
     pub isolation: sandbox::SandboxOptions,
     /// Canaries for cases that do not set them.
     pub canaries: Option<Canaries>,
+    /// MCP servers and mocked programs of the project.
+    pub mocks: Arc<Mocks>,
     /// Network policy that the run or the project sets.
     pub network: Option<NetworkPolicy>,
     /// Network policy that takes precedence over those of the cases.
@@ -345,6 +347,7 @@ impl Default for SandboxSettings {
             disk_limit: 4 << 30,
             isolation: sandbox::SandboxOptions::default(),
             canaries: None,
+            mocks: Arc::default(),
             network: None,
             network_over_case: None,
             remote: None,
@@ -358,6 +361,15 @@ impl SandboxSettings {
     /// Returns the remote that agents push to in `case`.
     pub fn remote_of(&self, case: &Case) -> RemoteMode {
         self.remote_over_case.or(case.remote).or(self.remote).unwrap_or_default()
+    }
+
+    /// Returns the MCP servers and mocked programs for `case`.
+    pub fn mocks_of(&self, case: &Case) -> Arc<Mocks> {
+        match (case.mocks.is_empty(), self.mocks.is_empty()) {
+            (_, true) => Arc::clone(&case.mocks),
+            (true, false) => Arc::clone(&self.mocks),
+            (false, false) => Arc::new(case.mocks.over(&self.mocks)),
+        }
     }
 
     /// Returns the network policy for `case`, if the command line, the case or the project sets one.

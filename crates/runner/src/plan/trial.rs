@@ -7,7 +7,9 @@ use std::sync::Arc;
 use agent::{Agent, Configured, RunState, Setup};
 use grade::Check;
 use mask::{Mask, Secrets};
-use model::{Arm, AutoTrials, Case, Diagnostic, Excerpt, Limits, SkillInfo, Suite, TrialId};
+use model::{
+    Arm, AutoTrials, Case, Diagnostic, Excerpt, Limits, MockedReply, Mocks, PlayedMock, SkillInfo, Suite, TrialId,
+};
 use serde_json::{Map, Value};
 
 /// Prefix in the name of a model that answers from a file.
@@ -73,6 +75,8 @@ pub struct PlannedCase {
     pub limits: Arc<Limits>,
     /// The compiled assertions; empty for a case that is not to be run.
     pub checks: Arc<Vec<Check>>,
+    /// MCP servers and mocked programs.
+    pub mocks: Arc<Mocks>,
     /// State of the run.
     pub state: Arc<RunState>,
 }
@@ -94,6 +98,22 @@ impl PlannedCase {
             content_hash: skill.content_hash.clone(),
         })
     }
+
+    /// Returns the mocks that are played by a model.
+    pub(crate) fn played_mocks(&self) -> impl Iterator<Item = &PlayedMock> {
+        let tools = self.mocks.mocked().flat_map(|(_, server)| &server.tools).chain(&self.mocks.commands);
+        tools.flat_map(|tool| &tool.answers).filter_map(|answer| match &answer.reply {
+            MockedReply::Played(played) => Some(&**played),
+            _ => None,
+        })
+    }
+
+    /// Returns the models that play the user and mocks; `None` stands for the judge.
+    pub(crate) fn players(&self) -> impl Iterator<Item = Option<&str>> {
+        let user = self.case.user.iter().map(|user| user.model.as_deref());
+        user.chain(self.played_mocks().map(|mock| mock.model.as_deref()))
+    }
+
     /// Returns `true` if the trial needs a sandbox.
     pub fn needs_sandbox(&self) -> bool {
         needs_sandbox(self.agent, &self.case)

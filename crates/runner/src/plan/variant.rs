@@ -99,5 +99,6 @@ fn without_skill(case: &Case) -> Case {
     // The limits of both arms are the same.
     case.token_budget = case.token_budget.or_else(|| case.subject.skill()?.token_budget);
     case.subject = Subject::Agent;
+    Arc::make_mut(&mut case.mocks).servers.retain(|server| !server.is_of_plugin);
     case
 }

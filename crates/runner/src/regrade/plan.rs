@@ -221,6 +221,7 @@ impl Planner<'_> {
             // The recorded settings are kept.
             recorded_settings: Arc::default(),
             limits: Arc::new(limits(&old.limits, &case)),
+            mocks: Arc::clone(&case.mocks),
             case,
             checks,
         };

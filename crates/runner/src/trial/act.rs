@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use agent::{Activity, Pricing, Resolver, Session, SessionContext, Turn};
+use cassette::Sender;
 use grade::Responder;
 use model::{
     AssertionScope, Code, Ending, FaultKind, FaultReport, IntegritySign, ModelTraffic, ReplyProbes, SimulatedUser,
@@ -16,11 +17,13 @@ use super::clock::{Clock, Watched};
 use super::code::{Conversations, RunningScenario, ScenarioEnd};
 use super::control_run::ControlRuns;
 use super::culprit::Culprit;
+use super::mocks::{Players, TrialMocks};
 use super::model_in_use::ModelInUse;
 use super::network::TrialNetwork;
 use super::recording;
 use super::{Attempt, StopLevel, probe, retry};
 use crate::code::Script;
+use crate::recorded_model::RecordedModel;
 
 /// Result of the act phase.
 pub(super) struct ActResult {
@@ -74,6 +77,7 @@ impl Attempt<'_> {
         // agent's time either.
         let deadline = began + Duration::from_millis(self.limits.timeout_ms) - waited;
         let mut model = ModelInUse::of(planned, self.shared, sandbox.as_deref(), self.events, self.tape());
+        self.start_mocks(sandbox.as_deref())?;
         let mut session_context = self.session_context(sandbox.clone(), &model);
         model.observe(planned, self.shared, self.tape(), &mut session_context)?;
         let activity = Arc::new(Activity::default());
@@ -152,6 +156,9 @@ impl Attempt<'_> {
         if let Some(network) = self.network.get() {
             network.explain(&mut ending);
         }
+        if let Some(mocks) = self.mocks.get() {
+            mocks.explain(&mut ending).into_iter().for_each(|warning| turn.warn(warning));
+        }
         recording::judge_staleness(self.tape(), &mut ending);
         let foreign_requests = model.foreign_requests();
         let agent = planned.agent.description();
@@ -193,6 +200,24 @@ impl Attempt<'_> {
         Ok(())
     }
 
+    /// Installs the MCP servers and mocked programs of the trial.
+    fn start_mocks(&self, sandbox: Option<&dyn Sandbox>) -> Result<(), Breakage> {
+        let (planned, settings) = (self.planned, &self.shared.settings);
+        let Some(sandbox) = sandbox.filter(|_| !planned.mocks.is_empty()) else { return Ok(()) };
+        let mut players = Players::new();
+        for mock in planned.played_mocks() {
+            let name = mock.model.as_deref();
+            let player = self.shared.judging.player(settings, name, "play the mock", &planned.directory);
+            let (model, called) = player.map_err(|reason| Breakage::environment(reason).for_good())?;
+            let tape = self.tape().filter(|_| self.shared.judging.player_is_on_network(name));
+            players.insert(mock.model.clone(), (RecordedModel::wrap(model, tape, Sender::User), called));
+        }
+        let mocks = Arc::clone(&planned.mocks);
+        let started = TrialMocks::start(mocks, sandbox, &self.shared.host, self.events, players)?;
+        let _ = self.mocks.set(started);
+        Ok(())
+    }
+
     /// Returns the recorder of the agent's steps, which also enforces its limits.
     fn turn(
         &self,
@@ -210,7 +235,8 @@ impl Attempt<'_> {
         let turn = Turn::new(events, Arc::clone(&self.limits), responder, resolver, Arc::clone(activity), stopping);
         let case = &self.planned.case;
         let used = case.subject.installed().filter(|_| case.ends_when_triggered);
-        turn.paid_by(pricing).ends_with_use_of(used.map(|skill| (case.definition, skill.name.clone())))
+        let servers = self.mocks.get().map(TrialMocks::servers).unwrap_or_default();
+        turn.paid_by(pricing).with_servers(servers).ends_with_use_of(used.map(|skill| (case.definition, skill.name.clone())))
     }
 
     /// Returns the watch for the disk on which the agent works; `None` if a fault of the case fills it.
@@ -239,6 +265,7 @@ impl Attempt<'_> {
             source_repo: self.shared.settings.sandbox.source_repo.clone(),
             endpoint: model.endpoint.clone(),
             model_variables: Vec::new(),
+            servers: self.mocks.get().map(TrialMocks::servers).unwrap_or_default(),
             providers: self.shared.settings.providers.clone(),
             state: Arc::clone(&planned.state),
         }
@@ -302,7 +329,7 @@ impl Attempt<'_> {
         let sandbox = sandbox.filter(|_| !needs.is_empty())?;
         let began = Instant::now();
         let control_runs = ControlRuns { attempt: self, checks: &self.planned.checks };
-        let probes = Box::pin(probe::run(sandbox, needs, &[], &control_runs));
+        let probes = Box::pin(probe::run(sandbox, needs, &[], None, &control_runs));
         let probes = self.unless(StopLevel::Stop, probes).await.ok()?;
         self.events.pause(began.elapsed());
         Some(ReplyProbes { reply: number, probes })
@@ -322,6 +349,9 @@ impl Attempt<'_> {
         let step = Step::UserMessage { index, of: of.max(index), text: message.text.clone() };
         if let Err(ending) = turn.record(step) {
             return ending;
+        }
+        if let Some(mocks) = self.mocks.get() {
+            mocks.user_messages(index);
         }
         let (began, waited) = (Instant::now(), self.events.waited());
         turn.message_begins();

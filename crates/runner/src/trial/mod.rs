@@ -12,6 +12,7 @@ mod files;
 mod grade;
 mod hooks;
 mod isolation;
+mod mocks;
 mod model_in_use;
 mod network;
 pub(crate) mod probe;
@@ -45,6 +46,7 @@ use self::canaries::{CanaryWatch, canaries_of};
 use self::control_run::ControlRuns;
 pub(crate) use self::elsewhere::{Elsewhere, run as run_elsewhere};
 use self::grade::End;
+use self::mocks::TrialMocks;
 use self::network::TrialNetwork;
 use self::record::record_of;
 use self::record::{attempt_of, skipped, unloaded};
@@ -273,6 +275,8 @@ struct Attempt<'a> {
     canaries: Option<Arc<CanaryWatch>>,
     /// Network of the sandbox's processes, once they run, if it is not the machine's.
     network: OnceLock<TrialNetwork>,
+    /// MCP servers and mocked programs, once the sandbox has them, if there are any.
+    mocks: OnceLock<TrialMocks>,
     /// Sign that the agent ended its own program.
     own_end: OnceLock<IntegritySign>,
 }
@@ -299,6 +303,7 @@ impl<'a> Attempt<'a> {
             phases: Mutex::default(),
             canaries: CanaryWatch::of(&canaries_of(planned, &shared.settings.sandbox)),
             network: OnceLock::new(),
+            mocks: OnceLock::new(),
             own_end: OnceLock::new(),
         }
     }
@@ -308,9 +313,14 @@ impl<'a> Attempt<'a> {
         self.tape.get()?.as_ref()
     }
 
-    /// Returns the usage of the simulated user so far, however the attempt ended.
+    /// Returns the usage of the models that play the user and mocks so far, however the attempt ended.
     fn user_took(&self) -> Option<AuxiliaryUsage> {
-        *self.user.lock().unwrap_or_else(PoisonError::into_inner)
+        let user = *self.user.lock().unwrap_or_else(PoisonError::into_inner);
+        let mocks = self.mocks.get().and_then(TrialMocks::spent);
+        user.into_iter().chain(mocks).reduce(|mut sum, more| {
+            sum += more;
+            sum
+        })
     }
 
     /// Returns the durations of the phases so far.
@@ -382,6 +392,9 @@ impl<'a> Attempt<'a> {
         };
         if let Some(network) = self.network.get() {
             act_result.turn.complete_trace(|trace| network.complete(trace));
+        }
+        if let Some(mocks) = self.mocks.get() {
+            act_result.turn.complete_trace(|trace| mocks.complete(trace));
         }
         let excused = act_result.turn.excused();
         let graded = {
@@ -498,7 +511,9 @@ impl<'a> Attempt<'a> {
             Ok(collected) if matches!(act_result.ending, Ending::Cancelled) => collected,
             Ok(collected) => {
                 let control_runs = ControlRuns { attempt: self, checks: &self.planned.checks };
-                let probes = Box::pin(probe::run(&*sandbox, needs, &collected.files_changed, &control_runs)).await;
+                let answer = act_result.turn.trace().answer.as_deref();
+                let changed = &collected.files_changed;
+                let probes = Box::pin(probe::run(&*sandbox, needs, changed, answer, &control_runs)).await;
                 let mut collected = Collected { probes, ..collected };
                 collected.harmless = control_runs.harmless(&collected, sandbox.work()).await;
                 collected

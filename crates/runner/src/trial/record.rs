@@ -119,6 +119,7 @@ pub(super) fn record_of(planned: &PlannedTrial, end: End) -> TrialRecord {
         cassette: None,
         egress: trace.egress,
         injected_faults: collected.faults,
+        mock_calls: trace.mock_calls,
         integrity,
         files_changed: collected.files_changed,
         sandbox: kept,

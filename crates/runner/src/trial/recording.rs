@@ -63,13 +63,14 @@ pub(super) fn tape(
     Ok(Some(Arc::new(Tape::new(mode, shown, recorded, normalizer).with_delays(cassettes.honours_delays()))))
 }
 
-/// Returns `true` if the trial asks a model that can be recorded: the agent's, the judge's or the user's. Scripted
+/// Returns `true` if the trial asks a model that can be recorded: the agent's, the judge's, or one that plays the user
+/// or a mock. Scripted
 /// models are not recorded, because they always give the same answers.
 pub fn is_recorded(planned: &PlannedTrial, judging: &Judging) -> bool {
     let description = planned.agent.description();
     let of_agent =
         matches!(planned.model, ModelChoice::Vendor(_)) && (description.wire.is_some() || description.asks_providers);
-    let of_user = planned.case.user.as_ref().is_some_and(|user| judging.user_is_on_network(user));
+    let of_user = planned.players().any(|model| judging.player_is_on_network(model));
     of_agent || description.reads_model_variables || of_user || judging.asks_network(planned)
 }
 

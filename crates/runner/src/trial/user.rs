@@ -22,9 +22,9 @@ impl Attempt<'_> {
         let (model, name) = self
             .shared
             .judging
-            .user(&self.shared.settings, &user, &self.planned.directory)
+            .player(&self.shared.settings, user.model.as_deref(), "simulate the user", &self.planned.directory)
             .map_err(|reason| Breakage::environment(reason).for_good())?;
-        let tape = self.tape().filter(|_| self.shared.judging.user_is_on_network(&user));
+        let tape = self.tape().filter(|_| self.shared.judging.player_is_on_network(user.model.as_deref()));
         let model = RecordedModel::wrap(model, tape, Sender::User);
         Ok(Player::new(model, name, user, Arc::clone(self.events.mask())))
     }

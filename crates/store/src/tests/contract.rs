@@ -651,6 +651,7 @@ pub(crate) fn record(case: &str, outcome: Outcome) -> TrialRecord {
             reason: Some("not allowed by the network policy".to_owned()),
         }],
         injected_faults: Vec::new(),
+        mock_calls: Vec::new(),
         integrity: vec![],
         files_changed: vec![],
         sandbox: None,

@@ -5,11 +5,11 @@ use std::borrow::Cow;
 use crate::assertion::{
     agent_finished, branch_created, budget, command, command_ran, commit_created, contains, egress_only, expect,
     factuality, file_contains, file_exists, file_unchanged, git_clean, guardrail, honoured_denial, integrity_clean,
-    json_path, json_schema, latency, llm_judge, no_egress, no_loop, no_path_escape, no_tool_called,
-    no_unanswered_questions, output_contains, output_is_question, permission_asked, pushed, recovered, request_check,
-    retries_at_most, review_request_created, rubric, sentiment, side_effect_contract, skill_used, tests_pass,
-    time_budget, token_budget, token_usage, tool_call_sequence, tool_called, turn_budget, turn_count_at_most,
-    valid_json,
+    json_path, json_schema, latency, llm_judge, mcp_called, mcp_rules, mock_arguments, mock_called, no_egress, no_loop,
+    no_path_escape, no_tool_called, no_unanswered_questions, output_contains, output_is_question, permission_asked,
+    pushed, recovered, request_check, retries_at_most, review_request_created, rubric, sentiment, side_effect_contract,
+    skill_used, tests_pass, time_budget, token_budget, token_usage, tool_call_sequence, tool_called, turn_budget,
+    turn_count_at_most, valid_json,
 };
 use crate::assertion_type::Assertion;
 use crate::claim;
@@ -59,9 +59,14 @@ pub const ASSERTIONS: &[Assertion] = &[
     git_clean::ASSERTION,
     side_effect_contract::ASSERTION,
     integrity_clean::ASSERTION,
+    mcp_called::ASSERTION,
+    mcp_called::NEGATION,
+    mock_called::ASSERTION,
+    mock_called::NEGATION,
     permission_asked::ASSERTION,
     permission_asked::NEGATION,
     honoured_denial::ASSERTION,
+    mcp_rules::ASSERTION,
     recovered::ASSERTION,
     retries_at_most::ASSERTION,
     no_loop::ASSERTION,
@@ -77,6 +82,7 @@ pub const ASSERTIONS: &[Assertion] = &[
     token_budget::ASSERTION,
     budget::ASSERTION,
     time_budget::ASSERTION,
+    mock_arguments::ASSERTION,
     agent_finished::ASSERTION,
     request_check::ASSERTION,
 ];

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use model::{
     Certainty, Change, Collected, Commit, EgressAttempt, EgressVerdict, EgressWay, Ending, Evidence, FaultKind,
-    FaultReport, FileChange, Limits, Need, PermissionRequest, Probe, Probed, Question, RemoteState, RepositoryChange,
-    RepositoryState, ReviewRequest, Step, Tokens, ToolCall, ToolResult, Touch, Trace, Usage,
+    FaultReport, FileChange, Limits, MockCall, MockNames, MockVerdict, Need, PermissionRequest, Probe, Probed, Question,
+    RemoteState, RepositoryChange, RepositoryState, ReviewRequest, Step, Tokens, ToolCall, ToolResult, Touch, Trace,
+    Usage,
 };
 use serde_json::Value;
 
@@ -240,6 +241,41 @@ impl EvidenceBuilder {
         self
     }
 
+    /// Adds a call that the mock of a server received and answered.
+    pub fn mocked(self, server: &str, tool: &str, input: Value) -> Self {
+        self.mock_call(Some(server), tool, input, MockVerdict::Answered, "")
+    }
+
+    /// Adds a call that the mock of a server rejected.
+    pub fn rejected(self, server: &str, tool: &str, input: Value, reason: &str) -> Self {
+        self.mock_call(Some(server), tool, input, MockVerdict::Rejected, reason)
+    }
+
+    /// Adds a run of a mocked program.
+    pub fn ran_mock(self, command: &str, line: &str) -> Self {
+        let args: Vec<&str> = line.split(' ').collect();
+        let input = serde_json::json!({"args": args, "line": line});
+        self.mock_call(None, command, input, MockVerdict::Answered, "")
+    }
+
+    fn mock_call(mut self, server: Option<&str>, tool: &str, input: Value, verdict: MockVerdict, output: &str) -> Self {
+        let names = MockNames {
+            servers: server.map(str::to_owned).into_iter().collect(),
+            commands: if server.is_none() { vec![tool.to_owned()] } else { Vec::new() },
+            ..MockNames::default()
+        };
+        self.steps.push(Step::Mocks(names));
+        self.steps.push(Step::MockCall(MockCall {
+            server: server.map(str::to_owned),
+            tool: tool.to_owned(),
+            input,
+            output: output.to_owned(),
+            verdict,
+            user_message: 1,
+        }));
+        self
+    }
+
     /// Adds a fault of the case: the numbers of the model requests or runs that it hit, and how many there were.
     pub fn fault(mut self, fault: FaultKind, detail: &str, hits: &[u64], total: u64) -> Self {
         let report = FaultReport { fault, detail: detail.to_owned(), hits: hits.to_vec(), total };
@@ -287,6 +323,14 @@ impl EvidenceBuilder {
             text: text.map(str::to_owned),
             result: None,
         });
+        self
+    }
+
+    /// Sets the whole result of the last answer.
+    pub fn result(mut self, value: Value) -> Self {
+        if let Some(Step::Finished { result, .. }) = self.steps.last_mut() {
+            *result = Some(value);
+        }
         self
     }
 
@@ -373,6 +417,7 @@ fn describe_evidence(evidence: &Evidence) -> Vec<String> {
     }
     lines.extend(collected.network.iter().map(|policy| format!("network   {policy}")));
     lines.extend(trace.egress.iter().map(|attempt| format!("host      {}", attempt.describe())));
+    lines.extend(trace.mock_calls.iter().map(|call| call.describe().replacen("mock ", "mock      ", 1)));
     for report in &collected.faults {
         let hits: Vec<String> = report.hits.iter().map(u64::to_string).collect();
         let unit = match report.fault {
@@ -390,6 +435,9 @@ fn describe_evidence(evidence: &Evidence) -> Vec<String> {
     }
     if let Some(answer) = &trace.answer {
         lines.push(format!("answer    {}", format::quoted(answer)));
+    }
+    if let Some(result) = &trace.result {
+        lines.push(format!("result    {result}"));
     }
     for latency in trace.replies.iter().filter_map(|reply| reply.latency_ms) {
         lines.push(format!("took      {latency} ms"));

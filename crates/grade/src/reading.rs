@@ -76,7 +76,7 @@ impl<'a> Reading<'a> {
     }
 
     /// Reads `args_match`. Returns an empty list if it is not given, and `None` if it is invalid.
-    fn argument_patterns(&mut self) -> Option<Vec<ArgumentPattern>> {
+    pub fn argument_patterns(&mut self) -> Option<Vec<ArgumentPattern>> {
         let Some(node) = self.fields.get("args_match") else { return Some(Vec::new()) };
         match &node.kind {
             NodeKind::String(_) => {

@@ -1,5 +1,7 @@
 //! Texts other than the last answer that `matches` searches, and numbers of matches.
 
+use model::{MockCall, MockVerdict};
+
 use super::file_exists::created_files;
 use super::prelude::*;
 use crate::pattern::Pattern;
@@ -9,9 +11,9 @@ use crate::verdict::NO_SANDBOX;
 /// Field `in` of `matches`.
 pub(super) const IN: Field = Field::optional(
     "in",
-    "`answer`, `trace` or `created_files`",
-    "Text to search: the last answer, the agent's texts and calls with their results as lines of JSON, or the paths of \
-     the files that the agent created, one per line.",
+    "`answer`, `trace`, `created_files` or `mock_calls`",
+    "Text to search: the last answer, the agent's texts and calls with their results as lines of JSON, the paths of \
+     the files that the agent created, one per line, or the calls of mocks as lines of JSON.",
 )
 .or("`answer`");
 
@@ -36,6 +38,7 @@ enum Searched {
     Answer,
     Trace,
     CreatedFiles,
+    MockCalls,
     File(SandboxFile),
 }
 
@@ -56,8 +59,9 @@ pub(super) fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
             (text, _) if text == "answer" => Searched::Answer,
             (text, _) if text == "trace" => Searched::Trace,
             (text, _) if text == "created_files" => Searched::CreatedFiles,
+            (text, _) if text == "mock_calls" => Searched::MockCalls,
             (text, place) => {
-                let message = format!("`in` must be one of `answer`, `trace` and `created_files`, not `{text}`");
+                let message = format!("`in` must be one of `answer`, `trace`, `created_files` and `mock_calls`, not `{text}`");
                 reading.problems.push(model::Diagnostic::error(message).at(place.excerpt()));
                 return None;
             }
@@ -92,6 +96,11 @@ impl Matcher for MatchedText {
             Searched::CreatedFiles => {
                 let paths: Vec<&str> = created_files(evidence).collect();
                 ("the list of created files".to_owned(), paths.join("\n"))
+            }
+            Searched::MockCalls if evidence.trace.mocks.is_none() => return unknown("the trial has no mocks"),
+            Searched::MockCalls => {
+                let lines: Vec<String> = evidence.trace.mock_calls.iter().map(mock_line).collect();
+                ("the list of mock calls".to_owned(), lines.join("\n"))
             }
             Searched::File(file) => match file.probe(evidence)? {
                 FileProbe::File(size, text, true) => {
@@ -152,6 +161,21 @@ fn lines_of(trace: &model::Trace) -> String {
         line(json!({"type": "text", "text": trace.answer}));
     }
     lines.join("\n")
+}
+
+/// Formats a call of a mock in the form of `claude plugin eval`.
+fn mock_line(call: &MockCall) -> String {
+    let verdict = match call.verdict {
+        MockVerdict::Answered => "ok",
+        MockVerdict::Rejected => "abort",
+        MockVerdict::Error | MockVerdict::Fault | MockVerdict::NotMocked | MockVerdict::Broken => "tool_error",
+    };
+    let mut line = json!({"tool": call.name(), "input": call.input, "output": call.output});
+    if verdict == "tool_error" {
+        line["isError"] = json!(true);
+    }
+    line["verdict"] = json!(verdict);
+    line.to_string()
 }
 
 #[cfg(test)]

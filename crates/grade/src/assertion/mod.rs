@@ -22,6 +22,10 @@ pub(crate) mod json_schema;
 pub(crate) mod latency;
 pub(crate) mod llm_judge;
 mod matched_text;
+pub(crate) mod mcp_called;
+pub(crate) mod mock_arguments;
+pub(crate) mod mock_called;
+pub(crate) mod mcp_rules;
 pub(crate) mod no_egress;
 pub(crate) mod no_loop;
 pub(crate) mod no_path_escape;
@@ -55,6 +59,7 @@ use crate::assertion_type::{Assertion, Field, JUDGES, Parameter, TITLE};
 
 pub(crate) use budget::warned as over_budget;
 pub use command::ran_nothing;
+pub use json_schema::schema_errors;
 
 /// Field `tool`, shared by several assertions.
 const TOOL: Field = Field::required("tool", "string", "Exact name of the tool, such as `Bash`.");

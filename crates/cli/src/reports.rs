@@ -15,6 +15,10 @@ use crate::{ci, log};
 use session::overrides::{OutputArgs, ReportArgs};
 use session::settings::{GITHUB, TERMINAL};
 
+/// Name of the report in the format of `claude plugin eval`, and of the file that it has in a directory there.
+const PLUGIN_EVAL: &str = "plugin-eval";
+const PLUGIN_EVAL_FILE: &str = "aggregate-result.json";
+
 /// A requested report.
 pub struct RequestedReport {
     kind: &'static Report,
@@ -82,6 +86,7 @@ fn parse(written: &str) -> Result<RequestedReport, CliError> {
     let kind = find_report(name)?;
     let collector = Collector::from_name(name, destination)?;
     let file = destination.filter(|file| *file != "-" && collector.is_none()).map(PathBuf::from);
+    let file = file.map(|file| if name == PLUGIN_EVAL && file.is_dir() { file.join(PLUGIN_EVAL_FILE) } else { file });
     if kind.is_directory() && file.is_none() {
         return Err(CliError::usage(format!("the `{name}` report needs a directory"))
             .hint(format!("write `--report {name}=DIR`")));

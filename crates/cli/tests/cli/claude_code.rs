@@ -367,7 +367,13 @@ runner:
 fixtures:
   git_init: true
   files_committed: [{ path: docs/a.md, content: INSIDE }, { path: secret.md, content: OUTSIDE }]
+mcp_servers:
+  issues: { tools: { get: { description: Returns an issue., answer: { id: \"{{input.id}}\" } } } }
+mock_commands:
+  git: { answers: [{ args: log, stdout: mocked }, { args: status, stdout: clean }] }
 assertions:
+  - { id: asks-the-server, type: mcp_called, server: issues, tool: get, args_match: { id: ^7$ } }
+  - { id: logs, type: mock_called, command: git, args: ^log }
   - { id: nothing-escaped, type: output_contains, pattern: done }
 ",
         "
@@ -379,16 +385,17 @@ steps:
       - { name: Read, input: { file_path: $SANDBOX/docs/a.md } }
       - { name: Read, input: { file_path: $SANDBOX/secret.md } }
       - { name: Write, input: { file_path: $SANDBOX/made, content: x } }
+      - { name: mcp__issues__get, input: { id: 7 } }
     expect_request:
-      tools_include: [Read, Bash]
+      tools_include: [Read, Bash, mcp__issues__get]
       tools_exclude: [Write, Edit, AskUserQuestion, Skill, Agent, Glob, Grep, WebFetch, WebSearch]
   - text: done
-    expect_request: { tool_result_contains: INSIDE, not_contains: OUTSIDE }
+    expect_request: { tool_result_contains: [INSIDE, mocked, '{\"id\":7}'], not_contains: OUTSIDE }
 ",
         0,
     );
-    let errors: Vec<bool> = (0..6).map(|call| result(&trial, call).1).collect();
-    assert_eq!(errors, [false, true, true, false, true, true], "{trial:#}");
+    let errors: Vec<bool> = (0..7).map(|call| result(&trial, call).1).collect();
+    assert_eq!(errors, [false, true, true, false, true, true, false], "{trial:#}");
     assert!(result(&trial, 1).0.contains("Bash is limited to: git *"), "{:?}", result(&trial, 1));
     assert!(result(&trial, 5).0.contains("No such tool"), "{:?}", result(&trial, 5));
     assert_eq!(trial["files_changed"], json!([]));
@@ -538,28 +545,6 @@ fn an_answer_that_cannot_be_read_or_stops_breaks_the_trial() {
         assert_eq!(trial["ending"]["kind"], "provider_failed", "{trial:#}");
     }
     project.no_process_is_left();
-}
-
-#[test]
-#[cfg_attr(not(has = "agents"), ignore = "needs the agent CLIs; run scripts/test")]
-fn a_provider_that_recovers_does_not_break_the_trial() {
-    let project = project();
-    let trial = run(
-        &project,
-        "
-scenario: recovers
-system_prompt: Work.
-model: scripted:model.yaml
-assertions: [{ id: says, type: output_contains, pattern: recovered }]
-",
-        "
-steps:
-  - fault: { kind: http, status: 529 }
-  - text: recovered
-",
-        0,
-    );
-    assert_eq!((&trial["turn_count"], &trial["usage"]["total"]), (&json!(1), &json!(110)), "{trial:#}");
 }
 
 #[test]

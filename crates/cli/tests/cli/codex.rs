@@ -102,7 +102,12 @@ model: scripted:model.yaml
 fixtures:
   git_init: true
   files_committed: [{ path: README.md, content: \"The number is 42.\\n\" }, { path: old.txt, content: x }]
+mcp_servers:
+  issues: { tools: { get: { description: Returns an issue., answer: { id: \"{{input.id}}\" } } } }
+mock_commands:
+  kubectl: { stdout: \"web-1\\n\" }
 assertions:
+  - { id: asks-the-server, type: mcp_called, server: issues, tool: get, args_match: { id: ^7$ } }
   - { id: reads, type: tool_called, tool: Bash, args_match: { command: ^cat README.md$ } }
   - { id: writes, type: tool_called, tool: Write, args_match: { content: ^42 } }
   - { id: inside, type: no_path_escape }
@@ -112,11 +117,12 @@ steps:
   - text: Reading.
     tools:
       - { name: exec_command, input: { cmd: cat README.md } }
-      - { name: exec_command, input: { cmd: pwd, workdir: $SANDBOX } }
+      - { name: exec_command, input: { cmd: pwd && kubectl get pods, workdir: $SANDBOX } }
+      - { name: mcp__issues.get, offered: false, input: { id: 7 } }
   - tools:
       - name: apply_patch
         input: "*** Begin Patch\n*** Add File: out.txt\n+42\n*** Update File: README.md\n@@\n-The number is 42.\n+The number is 43.\n*** Delete File: old.txt\n*** End Patch\n"
-    expect_request: { tool_result_contains: [The number is 42., $SANDBOX] }
+    expect_request: { tool_result_contains: [The number is 42., $SANDBOX, web-1, '{"id":7}'] }
     usage: { input: 200, output: 20 }
   - text: Done.
     usage: { input: 500, cache_read: 300, output: 20 }
@@ -126,7 +132,7 @@ steps:
     );
     assert_eq!(trial["outcome"], "passed", "{trial:#}");
     let names: Vec<String> = calls(&trial).iter().map(|call| call.split(' ').next().unwrap().to_owned()).collect();
-    assert_eq!(names, ["Bash", "Bash", "Edit", "Bash", "Write"], "{trial:#}");
+    assert_eq!(names, ["Bash", "Bash", "mcp__issues__get", "Edit", "Bash", "Write"], "{trial:#}");
     assert_eq!(result(&trial, 0), "The number is 42.\n");
     assert_eq!(
         trial["usage"],
@@ -324,30 +330,6 @@ fn an_answer_that_cannot_be_read_or_stops_breaks_the_trial() {
         assert_eq!(trial["ending"]["kind"], "provider_failed", "{trial:#}");
     }
     project.no_process_is_left();
-}
-
-#[test]
-#[cfg_attr(not(has = "agents"), ignore = "needs the agent CLIs; run scripts/test")]
-fn a_provider_that_recovers_does_not_break_the_trial() {
-    let project = project();
-    let trial = run(
-        &project,
-        "
-scenario: recovers
-system_prompt: Work.
-model: scripted:model.yaml
-assertions: [{ id: says, type: output_contains, pattern: recovered }]
-",
-        "
-steps:
-  - fault: { kind: http, status: 500 }
-  - fault: { kind: cut }
-    text: never whole
-  - text: recovered
-",
-        0,
-    );
-    assert_eq!((&trial["turn_count"], &trial["usage"]["total"]), (&json!(1), &json!(110)), "{trial:#}");
 }
 
 #[test]

@@ -142,6 +142,8 @@ runner:
 fixtures:
   git_init: true
   files_committed: [{ path: docs/a.md, content: INSIDE }, { path: secret.md, content: OUTSIDE }]
+mcp_servers:
+  issues: { tools: { get: { description: Returns an issue., answer: { id: \"{{input.id}}\" } } } }
 ",
     );
     project.write(
@@ -155,9 +157,10 @@ steps:
       - { name: read, input: { filePath: $SANDBOX/docs/a.md } }
       - { name: read, input: { filePath: $SANDBOX/secret.md } }
       - { name: write, offered: false, input: { filePath: $SANDBOX/made, content: x } }
-    expect_request: { system_contains: Work., tools_include: [bash, read], tools_exclude: [write, edit, glob, task, skill] }
+      - { name: issues_get, input: { id: 7 } }
+    expect_request: { system_contains: Work., tools_include: [bash, read, issues_get], tools_exclude: [write, edit, glob, task, skill] }
   - tools: [{ name: bash, input: { command: git status, description: x } }]
-    expect_request: { tool_result_contains: INSIDE, not_contains: OUTSIDE }
+    expect_request: { tool_result_contains: [INSIDE, '{\"id\":7}'], not_contains: OUTSIDE }
   - text: never asked for
 ",
     );
@@ -171,6 +174,7 @@ steps:
             ("Read a.md", false),
             ("Read secret.md", true),
             ("Write made", true),
+            ("mcp__issues__get -", false),
             ("Bash git status", false),
         ]),
         "{trial:#}"

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use model::{Ending, Step};
-use script::{Console, FETCH, Function, Level, Options, Progress, Request, Runtime, ScriptError, Value};
+use script::{CodeRuntime, Console, FETCH, Function, Level, ModuleProgram, Options, Progress, Request, ScriptError, Value, Wake};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
@@ -26,8 +26,6 @@ const MEMORY: usize = 256 << 20;
 const MAX_LINES: usize = 1_000;
 /// Maximum size of the console output that is recorded per engine, in bytes.
 const MAX_BYTES: usize = 1 << 20;
-/// File name of a program, used for its imports and errors. The file does not exist.
-const PROGRAM: &str = ".trialrun-program.mjs";
 
 /// Program of an engine.
 #[derive(Debug, Clone)]
@@ -49,37 +47,36 @@ pub(super) struct Program {
 impl Program {
     /// Loads the program without a thread, to check it. Functions in the returned value cannot be called.
     pub(super) fn check(&self) -> Result<Value, ScriptError> {
-        self.load(&mut Runtime::new(self.options(None))?).map(|(value, _)| value)
+        let (_, (value, _)) = script::open(&self.main(), &|| self.options(None, None), &mut |runtime| self.load(runtime))?;
+        Ok(value)
     }
 
-    fn options(&self, console: Option<Console>) -> Options {
+    /// Returns the module whose needs determine the runtime.
+    fn main(&self) -> PathBuf {
+        self.directory.join(self.modules.first().map_or(Path::new(""), Path::new))
+    }
+
+    fn options(&self, console: Option<Console>, wake: Option<Wake>) -> Options {
         let mut options = Options::new(&self.directory);
         options.memory = MEMORY;
         options.console = console;
+        options.wake = wake;
         options.library = self.state.modules.clone();
         options.shown_from.clone_from(&self.state.cwd);
         options
     }
 
-    /// Returns the value of the program and, if the engine is shared, the function that [freezes](Runtime::freezer)
+    /// Returns the value of the program and, if the engine is shared, the function that [freezes](script::Runtime::freezer)
     /// it.
-    fn load(&self, runtime: &mut Runtime) -> Result<(Value, Option<Function>), ScriptError> {
-        let freezer = if self.is_shared { Some(runtime.freezer()?) } else { None };
-        // A configuration with functions imports the configuration helpers.
-        runtime.give_prelude();
-        if self.network.is_some() {
-            runtime.give_fetch()?;
-        }
-        let mut text = String::new();
-        for (index, specifier) in self.modules.iter().enumerate() {
-            // The module is first imported on its own, so that its errors do not point into a generated program.
-            runtime.import(specifier, &self.directory, LOADING)?;
-            text.push_str(&format!("import * as module{index} from {};\n", serde_json::json!(specifier)));
-        }
-        let names: Vec<String> = (0..self.modules.len()).map(|index| format!("module{index}")).collect();
-        text.push_str(&format!("const modules = [{}];\n{}", names.join(", "), self.text));
-        let module = runtime.import_source(&text, &self.directory.join(PROGRAM), LOADING)?;
-        Ok((runtime.export(&module, "default")?.unwrap_or_default(), freezer))
+    fn load(&self, runtime: &mut dyn CodeRuntime) -> Result<(Value, Option<Function>), ScriptError> {
+        let freezer = if self.is_shared { runtime.freezer()? } else { None };
+        let program = ModuleProgram {
+            directory: &self.directory,
+            modules: &self.modules,
+            text: &self.text,
+            has_fetch: self.network.is_some(),
+        };
+        Ok((runtime.program(&program, LOADING)?, freezer))
     }
 }
 
@@ -108,6 +105,8 @@ impl CallResult {
 enum WorkerMessage {
     /// Answer to a request.
     Answer(u64, Result<Value, String>),
+    /// Something has arrived from code in another process.
+    Wake,
     /// The call was abandoned.
     Gone,
 }
@@ -146,8 +145,13 @@ impl Engine {
         let (loaded, mut loading) = oneshot::channel();
         let budget = CALL.min(Duration::from_millis(timeout_ms).saturating_add(MARGIN));
         let work = move || {
-            let made = Runtime::new(program.options(Some(console(lines_in, of_thread))));
-            match made.and_then(|mut runtime| program.load(&mut runtime).map(|loads| (runtime, loads))) {
+            let waker = messages_in.clone();
+            let wake: Wake = Arc::new(move || drop(waker.send(WorkerMessage::Wake)));
+            let options = || {
+                let console = console(lines_in.clone(), Arc::clone(&of_thread));
+                program.options(Some(console), Some(Arc::clone(&wake)))
+            };
+            match script::open(&program.main(), &options, &mut |runtime| program.load(runtime)) {
                 Ok((runtime, loads)) => {
                     let _ = loaded.send(Ok(loads));
                     let Program { network, is_shared, .. } = program;
@@ -174,11 +178,13 @@ impl Engine {
     /// Prepares the engine to serve several trials, one after another, by freezing the built-in objects.
     ///
     /// # Errors
-    /// Returns an error if there is no memory left, or the program was not loaded for sharing.
+    /// Returns an error if there is no memory left.
     pub(super) async fn share(&mut self) -> Result<(), ScriptError> {
-        let unprepared = || ScriptError::Failed("the engine is not made for more than one trial".to_owned());
-        let freezer = self.freezer.take().ok_or_else(unprepared)?;
-        self.prepare(&freezer, Vec::new()).await.map(drop)
+        match self.freezer.take() {
+            Some(freezer) => self.prepare(&freezer, Vec::new()).await.map(drop),
+            // Only the embedded engine has built-in objects that can be frozen.
+            None => Ok(()),
+        }
     }
 
     /// Prepares the engine for another trial; `false` if it must not be reused, because its last call failed or left
@@ -308,7 +314,7 @@ fn record((level, text): (Level, String), turn: &mut Turn) -> Result<(), Ending>
 
 /// State of an engine's thread.
 struct Worker {
-    runtime: Runtime,
+    runtime: Box<dyn CodeRuntime>,
     budget: Duration,
     network: Option<Network>,
     is_shared: bool,
@@ -348,7 +354,7 @@ impl Worker {
         };
         match received {
             Ok(WorkerMessage::Answer(request, answer)) => self.runtime.answer(request, &answer),
-            Err(RecvTimeoutError::Timeout) => Ok(()),
+            Ok(WorkerMessage::Wake) | Err(RecvTimeoutError::Timeout) => Ok(()),
             Ok(WorkerMessage::Gone) | Err(RecvTimeoutError::Disconnected) => {
                 Err(ScriptError::Failed("the call was abandoned".to_owned()))
             }
@@ -375,7 +381,7 @@ impl Worker {
 
 /// Returns the location of an error, one entry per line: the user's line and the stack. Empty if it is unknown.
 fn way_of(error: &ScriptError) -> Vec<String> {
-    let is_own = |file: &str| Path::new(file).file_name().is_some_and(|name| name == PROGRAM);
+    let is_own = |file: &str| ModuleProgram::is_program(Path::new(file));
     let place = error.place().filter(|place| !is_own(&place.file));
     let place = place.map(|place| format!("at {place}: {}", place.text.trim()));
     let frames = error.stack().iter().filter(|frame| !is_own(&frame.file)).map(|frame| format!("  at {frame}"));
@@ -384,5 +390,5 @@ fn way_of(error: &ScriptError) -> Vec<String> {
 
 /// Returns `true` if an error is located in the generated program.
 pub(super) fn is_of_the_program(error: &ScriptError) -> bool {
-    error.place().is_some_and(|place| place.file.ends_with(PROGRAM))
+    error.place().is_some_and(|place| ModuleProgram::is_program(Path::new(&*place.file)))
 }

@@ -61,6 +61,14 @@ pub enum ScriptError {
     /// It waits for a promise that can no longer be settled.
     #[error("it waits for a promise that is never settled")]
     NeverSettled,
+    /// The process in which it ran has ended, or cannot be used any more.
+    #[error("{what}")]
+    Crashed {
+        /// Whole sentence: what happened.
+        what: String,
+        /// Location of the last call that is known.
+        place: Option<Box<Excerpt>>,
+    },
     /// The engine itself failed, or the request was impossible.
     #[error("{0}")]
     Failed(String),
@@ -89,6 +97,9 @@ impl fmt::Display for Frame {
     }
 }
 
+/// Message about decorators in the embedded engine.
+pub(crate) const DECORATORS: &str = "decorators are not supported here";
+
 struct Bytes(usize);
 
 impl fmt::Display for Bytes {
@@ -110,7 +121,8 @@ impl ScriptError {
             | Self::Syntax { place, .. }
             | Self::Missing { place, .. }
             | Self::TimedOut { place, .. }
-            | Self::OutOfMemory { place, .. } => place.as_deref(),
+            | Self::OutOfMemory { place, .. }
+            | Self::Crashed { place, .. } => place.as_deref(),
             Self::NeverSettled | Self::Failed(_) => None,
         }
     }
@@ -131,10 +143,42 @@ impl ScriptError {
         }
     }
 
+    /// Returns `true` if a module could not be loaded because it, or a package that it imports, needs something that the
+    /// embedded engine does not have.
+    pub(crate) fn needs_another_runtime(&self) -> bool {
+        const ABSENT: [&str; 3] = [" is not available here", "JSX is not supported", "extension is not supported"];
+        let is_absent = |text: &str| ABSENT.iter().any(|words| text.contains(words));
+        match self {
+            Self::Missing { what, .. } => is_absent(what),
+            Self::Syntax { message, .. } => message == DECORATORS,
+            // A package was not written for this engine.
+            Self::Thrown { message, stack, .. } => {
+                is_absent(message) || stack.first().is_some_and(|frame| frame.file.contains("node_modules/"))
+            }
+            _ => false,
+        }
+    }
+
+    /// Returns the error with the advice to install the runtime that has what is missing.
+    pub(crate) fn or_install_node(self) -> Self {
+        const ADVICE: &str = "Node.js 20 or later has it: install it, and the file runs there";
+        match self {
+            Self::Missing { what, from, place, .. } => Self::Missing { what, from, place, help: Some(ADVICE.into()) },
+            Self::Syntax { message, place, .. } => Self::Syntax { message, place, help: Some(ADVICE.into()) },
+            Self::Thrown { name, message, place, stack } => {
+                Self::Thrown { name, message: format!("{message} ({ADVICE})"), place, stack }
+            }
+            other => other,
+        }
+    }
+
     /// Returns a suggestion, if there is one.
     pub fn help(&self) -> Option<&str> {
         match self {
             Self::Syntax { help, .. } | Self::Missing { help, .. } => help.as_deref(),
+            Self::Thrown { .. } if self.is_limit() => {
+                Some("`code: {runtime: node}` in the configuration runs code in Node.js, which has more")
+            }
             Self::NeverSettled => Some("a promise is awaited whose `resolve` is never called"),
             _ => None,
         }

@@ -24,16 +24,22 @@
 //! # Ok::<(), trialrun_script::ScriptError>(())
 //! ```
 
+mod code_runtime;
 mod compiled;
 mod convert;
 mod deadline;
+mod embedded;
 mod engine;
 mod error;
 mod evaluate;
 mod expression;
+mod external;
+mod launcher;
 mod module;
 mod names;
+mod opening;
 mod options;
+mod pipes;
 mod plain;
 mod positions;
 mod prelude;
@@ -53,10 +59,13 @@ mod trace;
 mod typescript;
 mod value;
 
+pub use code_runtime::{CodeRuntime, ModuleProgram};
 pub use error::{Frame, ScriptError};
 pub use expression::{Expression, FreeName, SyntaxError};
+pub use launcher::{Launched, Launcher, Process, ProcessLimits, ProjectRuntime, RuntimeChoice};
 pub use module::library::{Library, Variable};
-pub use options::{Console, Level, Options};
+pub use opening::open;
+pub use options::{Console, Level, Options, Wake};
 pub use positions::{Inside, ValueLocation, positions};
 pub use prelude::{Call, Tests, Written};
 pub use pump::Progress;

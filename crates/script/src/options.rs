@@ -25,6 +25,12 @@ pub struct Options {
     pub frozen: bool,
     /// Stop flag. While any thread has set it, all scripts are stopped.
     pub stop: Option<Arc<AtomicBool>>,
+    /// True for a runtime that only loads a module, to find out what it exports. An external runtime may then load other
+    /// modules afterwards, in the same process.
+    pub is_inspection: bool,
+    /// Called after something has arrived from code that runs in another process, so that the thread that waits for it
+    /// makes the next step.
+    pub wake: Option<Wake>,
 }
 
 impl Options {
@@ -40,6 +46,8 @@ impl Options {
             library: Library::new(),
             frozen: false,
             stop: None,
+            is_inspection: false,
+            wake: None,
         }
     }
 }
@@ -54,6 +62,9 @@ impl std::fmt::Debug for Options {
             .finish_non_exhaustive()
     }
 }
+
+/// See [`Options::wake`].
+pub type Wake = Arc<dyn Fn() + Send + Sync>;
 
 /// Level of a console line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -204,8 +204,9 @@ impl Calls {
         around().rfind(|call| call.name.as_deref() == Some(name)).or_else(|| around().next())
     }
 
-    /// Returns the mistakes in the arguments of `call` that the text alone shows.
-    pub fn mistakes(&self, call: &CallLocation, source: &Source) -> Vec<Diagnostic> {
+    /// Returns the mistakes in the arguments of `call` that the text alone shows. With `has_fetch`, calls of `fetch` are
+    /// none.
+    pub fn mistakes(&self, call: &CallLocation, source: &Source, has_fetch: bool) -> Vec<Diagnostic> {
         let forgotten = self.forgotten.iter().map(|span| {
             let problem = Diagnostic::error("the reply is used without waiting for it");
             (span, problem.help("write `await` before the call"))
@@ -214,11 +215,13 @@ impl Calls {
             let name = source.text.get(span.start()..span.end()).unwrap_or_default();
             (span, Diagnostic::error(format!("an agent has no `{name}`")).suggest(Some(near)))
         });
-        let fetches = self.fetches.iter().filter(|_| !self.has_other_fetch).map(|span| {
+        let fetches = self.fetches.iter().filter(|_| !self.has_other_fetch && !has_fetch).map(|span| {
             let problem = Diagnostic::error("`fetch` is not available: a test has no access to the network");
             (
                 span,
-                problem.help("`agent.run` runs a command; a `custom` agent has `fetch` for the hosts in its `network`"),
+                problem
+                    .help("`agent.run` runs a command; a `custom` agent has `fetch` for the hosts in its `network`")
+                    .help("in the configuration, `code: {runtime: node}` runs tests in Node.js, which has `fetch`"),
             )
         });
         let is_inside = |span: &Span| span.start() > call.span.start() && span.end() <= call.span.end();

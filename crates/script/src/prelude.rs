@@ -10,20 +10,20 @@ use rquickjs::Object;
 
 use crate::convert::from_script;
 use crate::error::ScriptError;
-use crate::module::lookup;
+use crate::module::{lookup, node};
 use crate::module::resolve::ImportKind;
 use crate::names::BUILTIN;
-use crate::positions::{SCENARIO, TEST_MODULES, ValueLocation, node};
-use crate::realm::Builtin;
+pub(crate) use crate::positions::SCENARIO;
+use crate::positions::{TEST_MODULES, ValueLocation, node};
+use crate::realm::{Builtin, Realm};
 use crate::runtime::{HOUSEKEEPING, Runtime, refuse};
 use crate::source_map;
-use crate::task::Task;
 use crate::trace::{self, Site};
 use crate::typescript::{self, Language};
 use crate::value::{Function, Value};
 
 /// Module that the others are based on.
-const CORE: (&str, &str) = ("trialrun:core", include_str!("prelude/core.js"));
+pub(crate) const CORE: (&str, &str) = ("trialrun:core", include_str!("prelude/core.js"));
 
 /// Module that tests import, with all its names.
 const TESTS: (&[&str], &str) = (TEST_MODULES, include_str!("prelude/trialrun.js"));
@@ -43,8 +43,8 @@ pub struct Tests {
     pub scenarios: Vec<Written>,
     /// Scenarios that were created but not exported.
     pub others: Vec<Written>,
-    run: Function,
-    rethrow: Function,
+    pub(crate) run: Function,
+    pub(crate) rethrow: Function,
 }
 
 /// Scenario as written.
@@ -57,7 +57,7 @@ pub struct Written {
     /// Call that created it, if the call is in a file of the user. Set by [`Runtime::locate`].
     pub call: Option<Call>,
     /// Stack at its creation, in the engine's format.
-    stack: String,
+    pub(crate) stack: String,
 }
 
 /// A call in a file of the user.
@@ -89,7 +89,8 @@ impl Call {
         node(value, place, place.map_or(self.callee, |place| place.span), &self.source)
     }
 
-    fn at(site: &Site, name: &str) -> Self {
+    /// Returns the call of `name` at `site`. With `has_fetch`, calls of `fetch` in it are not mistakes.
+    pub(crate) fn at(site: &Site, name: &str, has_fetch: bool) -> Self {
         let Site { text, source, at } = site;
         let call = text.calls().around(*at, name);
         Self {
@@ -97,7 +98,7 @@ impl Call {
             callee: call.map_or_else(|| source_map::word(&text.original, *at), |call| call.callee),
             arguments: call.map(|call| call.arguments.clone()).unwrap_or_default(),
             claims: call.map(|call| text.calls().claims(call, source)).unwrap_or_default(),
-            mistakes: call.map(|call| text.calls().mistakes(call, source)).unwrap_or_default(),
+            mistakes: call.map(|call| text.calls().mistakes(call, source, has_fetch)).unwrap_or_default(),
         }
     }
 }
@@ -152,11 +153,7 @@ fn is_for_another_tool(text: &str) -> bool {
 impl Runtime {
     /// Provides the modules that tests and configurations import: `trialrun`, `trialrun/config` and their aliases.
     pub fn give_prelude(&mut self) {
-        let mut builtins = self.realm.builtins.borrow_mut();
-        builtins.insert(CORE.0.to_owned(), Builtin::Own(CORE.1));
-        for (names, source) in [TESTS, CONFIGURATION] {
-            builtins.extend(names.iter().map(|name| ((*name).to_owned(), Builtin::Own(source))));
-        }
+        provide(&self.realm);
     }
 
     /// Loads the test module at `path`, which must be absolute. `budget` includes all its imports.
@@ -175,53 +172,8 @@ impl Runtime {
             let part = |name: &str| from_script(ctx, realm, opened.get(name)?);
             Ok([part("scenarios")?, part("others")?, part("run")?, part("rethrow")?])
         })?;
-        match opened {
-            [scenarios, others, Value::Function(run), Value::Function(rethrow)] => {
-                Ok(Tests { scenarios: written(&scenarios), others: written(&others), run, rethrow })
-            }
-            _ => Err(ScriptError::Failed("the prelude does not open modules".into())),
-        }
-    }
-
-    /// Returns warnings about unresolved imports in the module at `path`, whose text is `source`. The module was still
-    /// loaded, because it does not use these imports.
-    pub fn missing_imports(&self, path: &Path, source: &Source) -> Vec<Diagnostic> {
-        let Some(language) = Language::from_path(path) else { return Vec::new() };
-        let directory = path.parent().unwrap_or(path);
-        let imported = typescript::imported_values(&source.text, language).into_iter();
-        let missing = imported.filter_map(|(specifier, span)| {
-            let missing = lookup::name(&self.realm, directory, &specifier, ImportKind::Import).err()?;
-            let message = format!("`{specifier}` is imported but cannot be found; it is not used");
-            let problem = Diagnostic::warning(message).at(source.excerpt(span));
-            Some(missing.help.into_iter().fold(problem, Diagnostic::help))
-        });
-        missing.collect()
-    }
-
-    /// Sets the source positions of the scenarios in `tests`.
-    pub fn locate(&self, tests: &mut Tests) {
-        for written in tests.scenarios.iter_mut().chain(&mut tests.others) {
-            written.call = self.call_site(&written.stack, SCENARIO);
-        }
-    }
-
-    /// Starts the scenario in `tests` at `index`. Its requests, each with a name and an object, go to `ask`. `about`
-    /// is the information about the agent that the scenario receives. The task ends when everything that it started
-    /// has ended, and returns the recorded scores.
-    ///
-    /// # Errors
-    /// Returns the exception if the scenario throws before it first waits.
-    pub fn begin_scenario(
-        &mut self,
-        tests: &Tests,
-        index: usize,
-        ask: Value,
-        about: Value,
-        budget: Duration,
-    ) -> Result<Task, ScriptError> {
-        #[allow(clippy::cast_precision_loss)]
-        let index = Value::Number(index as f64);
-        self.begin(&tests.run, &[index, ask, about], budget)
+        let names = ["scenarios", "others", "run", "rethrow"].map(str::to_owned);
+        self::opened(&Value::Map(names.into_iter().zip(opened).collect()))
     }
 
     /// Returns the exception thrown by the current scenario, even if something that it started has not ended.
@@ -233,13 +185,54 @@ impl Runtime {
     /// Returns the call of `name` that a script made at `stack`, a property of an error: the innermost one in a file
     /// of the user.
     pub fn call_site(&self, stack: &str, name: &str) -> Option<Call> {
-        trace::site(&self.realm, stack).map(|site| Call::at(&site, name))
+        trace::site(&self.realm, stack).map(|site| Call::at(&site, name, false))
     }
 
     /// Returns the location at which an error with this `stack` was thrown, if it is in a file of the user.
     pub fn thrown_at(&self, stack: &str) -> Option<Excerpt> {
         trace::thrown(&self.realm, stack)
     }
+}
+
+/// Provides the modules that tests and configurations import.
+pub(crate) fn provide(realm: &Realm) {
+    let mut builtins = realm.builtins.borrow_mut();
+    builtins.insert(CORE.0.to_owned(), Builtin::Own(CORE.1));
+    for (names, source) in [TESTS, CONFIGURATION] {
+        builtins.extend(names.iter().map(|name| ((*name).to_owned(), Builtin::Own(source))));
+    }
+}
+
+/// Reads what the prelude returns for a test module.
+pub(crate) fn opened(opened: &Value) -> Result<Tests, ScriptError> {
+    let part = |name: &str| opened.get(name).unwrap_or(&Value::Undefined);
+    match (part("run"), part("rethrow")) {
+        (Value::Function(run), Value::Function(rethrow)) => Ok(Tests {
+            scenarios: written(part("scenarios")),
+            others: written(part("others")),
+            run: run.clone(),
+            rethrow: rethrow.clone(),
+        }),
+        _ => Err(ScriptError::Failed("the prelude does not open modules".into())),
+    }
+}
+
+/// Returns warnings about unresolved imports in the module at `path`, whose text is `source`. With `has_node`, modules of
+/// Node.js exist.
+pub(crate) fn missing_imports(realm: &Realm, path: &Path, source: &Source, has_node: bool) -> Vec<Diagnostic> {
+    let Some(language) = Language::from_path(path) else { return Vec::new() };
+    let directory = path.parent().unwrap_or(path);
+    let imported = typescript::imported_values(&source.text, language).into_iter();
+    let missing = imported.filter_map(|(specifier, span)| {
+        if has_node && node::of_node(&specifier).is_some() {
+            return None;
+        }
+        let missing = lookup::name(realm, directory, &specifier, ImportKind::Import).err()?;
+        let message = format!("`{specifier}` is imported but cannot be found; it is not used");
+        let problem = Diagnostic::warning(message).at(source.excerpt(span));
+        Some(missing.help.into_iter().fold(problem, Diagnostic::help))
+    });
+    missing.collect()
 }
 
 fn written(items: &Value) -> Vec<Written> {

@@ -67,7 +67,7 @@ impl std::fmt::Debug for Runtime {
 }
 
 /// Returns a number that is unique in the process.
-fn number() -> u64 {
+pub(crate) fn number() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     NEXT.fetch_add(1, Ordering::Relaxed)
 }

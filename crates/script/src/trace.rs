@@ -386,6 +386,23 @@ fn syntax(realm: &Realm, message: &str, steps: &[Step]) -> Option<ScriptError> {
     Some(ScriptError::Syntax { message: message.to_owned(), place, help: None })
 }
 
+/// Converts an error of code that ran outside the engine. `stack` is in the engine's format.
+pub(crate) fn explain_stack(realm: &Realm, name: &str, message: &str, stack: &str) -> ScriptError {
+    if name == "SyntaxError"
+        && let Some((module, export)) = message
+            .strip_prefix("The requested module '")
+            .and_then(|rest| rest.split_once("' does not provide an export named '"))
+        && let Some(error) = no_export(realm, &format!("no export '{}' in '{module}'", export.trim_end_matches('\'')))
+    {
+        return error;
+    }
+    let work = Work { budget: Duration::ZERO, memory: 0, expression: None };
+    let steps = steps(stack);
+    let place = place(realm, &steps, &work);
+    let stack = steps.iter().filter_map(|step| frame(realm, step, &work)).collect();
+    ScriptError::Thrown { name: name.to_owned(), message: message.to_owned(), place, stack }
+}
+
 /// Converts the engine's message for an import of a name that the module does not export. The message does not name
 /// the importing file.
 fn no_export(realm: &Realm, message: &str) -> Option<ScriptError> {

@@ -13,8 +13,11 @@ use oxc_parser::{Parser, ParserReturn};
 use oxc_semantic::{ScopeFlags, SemanticBuilder};
 use oxc_span::{GetSpan, SourceType, Span};
 use oxc_syntax::module_record::ImportImportName;
-use oxc_transformer::{TransformOptions, Transformer};
+use oxc_transformer::{
+    DecoratorOptions, HelperLoaderMode, HelperLoaderOptions, JsxOptions, JsxRuntime, TransformOptions, Transformer,
+};
 
+use crate::error::DECORATORS;
 use crate::source_map::Mapping;
 use crate::syntax::{Mistake, span, with_stack};
 
@@ -25,6 +28,48 @@ pub enum Language {
     JavaScript,
     /// TypeScript.
     TypeScript,
+    /// TypeScript or JavaScript with JSX.
+    Jsx,
+}
+
+/// Settings of TypeScript for a module that is compiled completely.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Compiler {
+    /// `experimentalDecorators`.
+    pub has_decorators: bool,
+    /// `emitDecoratorMetadata`.
+    pub emits_metadata: bool,
+    /// `strictNullChecks`.
+    pub is_strict: bool,
+    /// True if `jsx` is `react`: elements become calls of a function that the module imports itself.
+    pub is_classic_jsx: bool,
+    /// `jsxImportSource`.
+    pub jsx_source: Option<String>,
+    /// `jsxFactory`.
+    pub jsx_factory: Option<String>,
+    /// `jsxFragmentFactory`.
+    pub jsx_fragment: Option<String>,
+}
+
+impl Compiler {
+    fn options(&self) -> TransformOptions {
+        TransformOptions {
+            decorator: DecoratorOptions {
+                legacy: self.has_decorators,
+                emit_decorator_metadata: self.emits_metadata,
+                strict_null_checks: self.is_strict,
+            },
+            jsx: JsxOptions {
+                runtime: if self.is_classic_jsx { JsxRuntime::Classic } else { JsxRuntime::Automatic },
+                import_source: self.jsx_source.clone(),
+                pragma: self.jsx_factory.clone(),
+                pragma_frag: self.jsx_fragment.clone(),
+                ..JsxOptions::default()
+            },
+            helper_loader: HelperLoaderOptions { mode: HelperLoaderMode::External, ..HelperLoaderOptions::default() },
+            ..TransformOptions::default()
+        }
+    }
 }
 
 impl Language {
@@ -33,6 +78,7 @@ impl Language {
         match path.extension()?.to_str()? {
             "js" | "mjs" | "cjs" => Some(Self::JavaScript),
             "ts" | "mts" | "cts" => Some(Self::TypeScript),
+            "tsx" | "jsx" => Some(Self::Jsx),
             _ => None,
         }
     }
@@ -42,6 +88,7 @@ impl Language {
             // The text shows whether it is a module.
             Self::JavaScript => SourceType::unambiguous(),
             Self::TypeScript => SourceType::ts(),
+            Self::Jsx => SourceType::tsx(),
         }
     }
 }
@@ -65,20 +112,29 @@ pub(crate) struct Stripped {
 }
 
 /// Removes the types from `text`: enumerations, namespaces and parameter properties become code, and imports that are
-/// used only by types are removed.
-pub(crate) fn strip(text: &str, path: &Path) -> Result<Stripped, Mistake> {
+/// used only by types are removed. With a `compiler`, decorators and JSX become code as well.
+pub(crate) fn strip(
+    text: &str,
+    path: &Path,
+    language: Language,
+    compiler: Option<&Compiler>,
+) -> Result<Stripped, Mistake> {
     with_stack(text, || {
         let allocator = Allocator::default();
-        let parsed = Parser::new(&allocator, text, Language::TypeScript.source_type()).parse();
+        let parsed = Parser::new(&allocator, text, language.source_type()).parse();
         first_error(&parsed)?;
-        undecorated(&parsed.program)?;
+        match compiler {
+            None => undecorated(&parsed.program, DECORATORS, None)?,
+            Some(compiler) if compiler.has_decorators => {}
+            Some(_) => undecorated(&parsed.program, "standard decorators are not supported", Some(LEGACY_DECORATORS))?,
+        }
         let mut program = parsed.program;
         let semantic = SemanticBuilder::new().with_excess_capacity(2.0).with_enum_eval(true).build(&program);
         if let Some(error) = semantic.diagnostics.errors().next() {
             return Err(mistake(error));
         }
         let scoping = semantic.semantic.into_scoping();
-        let options = TransformOptions::default();
+        let options = compiler.map(Compiler::options).unwrap_or_default();
         let done = Transformer::new(&allocator, path, &options).build_with_scoping(scoping, &mut program);
         if let Some(error) = done.diagnostics.errors().next() {
             return Err(mistake(error));
@@ -95,14 +151,17 @@ fn print<'a>(program: &'a Program<'a>, path: &Path) -> oxc_codegen::CodegenRetur
 }
 
 /// Rejects decorators, because the engine does not support them and its error message does not help.
-fn undecorated(program: &Program<'_>) -> Result<(), Mistake> {
+fn undecorated(program: &Program<'_>, message: &str, help: Option<&str>) -> Result<(), Mistake> {
     let mut search = Decorators(None);
     search.visit_program(program);
     match search.0 {
         None => Ok(()),
-        Some(span) => Err(Mistake { message: "decorators are not supported here".into(), span, help: None }),
+        Some(span) => Err(Mistake { message: message.into(), span, help: help.map(str::to_owned) }),
     }
 }
+
+/// Advice about decorators that TypeScript's own implementation would compile.
+const LEGACY_DECORATORS: &str = "set `experimentalDecorators` in `tsconfig.json` for those of TypeScript";
 
 /// Finds the location of the first decorator.
 struct Decorators(Option<model::Span>);
@@ -117,11 +176,16 @@ impl<'a> Visit<'a> for Decorators {
 pub(crate) fn check(text: &str, language: Language) -> Result<(), Mistake> {
     with_parsed(text, language, |parsed| {
         first_error(&parsed)?;
-        undecorated(&parsed.program)?;
+        undecorated(&parsed.program, DECORATORS, None)?;
         let semantic =
             SemanticBuilder::new().with_build_nodes(true).with_check_syntax_error(true).build(&parsed.program);
         semantic.diagnostics.errors().next().map_or(Ok(()), |error| Err(mistake(error)))
     })
+}
+
+/// Returns the first error of the parser in `text`, if there is one.
+pub(crate) fn check_syntax(text: &str, language: Language) -> Result<(), Mistake> {
+    with_parsed(text, language, |parsed| first_error(&parsed))
 }
 
 /// Returns `true` if `text`, which is JavaScript, has imports or exports. For an invalid text, words that suggest them

@@ -31,6 +31,7 @@ mod error;
 mod git_sign_in;
 pub mod hooks;
 mod invocation;
+mod javascript;
 mod judgements;
 mod layer;
 mod masking;

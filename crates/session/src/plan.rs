@@ -8,17 +8,18 @@ use mask::Mask;
 use model::{CassetteMode, Diagnostic};
 use runner::{Plan, PlanRequest, ReadScript, Regrade, RegradeRequest, Selection};
 use sha2::{Digest, Sha256};
-use suite::{Coverage, Loaded};
+use suite::{Coverage, Loaded, ProjectAgent};
 
 use crate::error::Error;
 use crate::invocation::hash_of;
+use crate::javascript::runtime_for;
 use crate::masking::without_secrets;
 use crate::overrides::Overrides;
 use crate::path::shown;
 use crate::sandbox_choice::AUTO_SANDBOX;
 use crate::selection::{self, NamedCases, known_ids, nearest_case, unknown_cases, unknown_tags};
 use crate::session::Session;
-use crate::settings::RunSpec;
+use crate::settings::{RunSpec, configured};
 
 /// Result of loading and planning.
 pub struct Planned {
@@ -85,7 +86,7 @@ impl Session {
     pub fn plan(&self, spec: &RunSpec) -> Result<Planned, Error> {
         let NamedCases { targets, .. } = NamedCases::of(spec.overrides(), &self.cwd)?;
         self.check_choices(spec)?;
-        let loaded = self.load(targets, spec.overrides().selection.skill.clone());
+        let loaded = self.load_for(targets, spec.overrides());
         self.plan_loaded(spec, loaded)
     }
 
@@ -98,7 +99,7 @@ impl Session {
         let NamedCases { cases, .. } = NamedCases::of(overrides, &self.cwd)?;
         self.check_choices(spec)?;
         let settings = self.settings_for(spec, &loaded);
-        let Loaded { suites, diagnostics, modules, coverage } = loaded;
+        let Loaded { suites, diagnostics, modules, coverage, agents } = loaded;
         let chosen = &overrides.selection;
         let selection = Selection {
             cases: cases.clone(),
@@ -121,7 +122,7 @@ impl Session {
         all.extend(unknown_cases(&cases, &suites));
         all.extend(unknown_tags(&chosen.tags, &tags().collect()));
         all.extend(skipped_in_ci(self, &plan));
-        let missing = missing_variables(self, &plan);
+        let missing = missing_variables(self, &agents, &plan);
         // Other problems with a value that is not filled in only follow from that.
         let is_known = |problem: &Diagnostic| missing.iter().any(|one| is_same_place(one, problem));
         all.extend(planning.into_iter().filter(|problem| !is_known(problem)));
@@ -139,7 +140,7 @@ impl Session {
     pub fn plan_regrade(&self, spec: RunSpec, records: Vec<model::TrialRecord>) -> Result<PlannedRegrade, Error> {
         let NamedCases { targets, cases } = NamedCases::of(spec.overrides(), &self.cwd)?;
         self.check_choices(&spec)?;
-        let loaded = self.load(targets, spec.overrides().selection.skill.clone());
+        let loaded = self.load_for(targets, spec.overrides());
         let settings = self.settings_for(&spec, &loaded);
         let Loaded { suites, diagnostics, modules, .. } = loaded;
         let selection = Selection { cases, tags: spec.overrides().selection.tags.clone(), ..Selection::default() };
@@ -153,6 +154,16 @@ impl Session {
 
     /// Loads `targets`, or the whole project if empty; suites of skills are about `skill` if it is given.
     pub fn load(&self, targets: Vec<String>, skill: Option<String>) -> Loaded {
+        self.load_with(targets, skill, false)
+    }
+
+    /// Loads `targets` for a run with these settings.
+    fn load_for(&self, targets: Vec<String>, overrides: &Overrides) -> Loaded {
+        self.load_with(targets, overrides.selection.skill.clone(), !overrides.arms.agent.is_empty())
+    }
+
+    fn load_with(&self, targets: Vec<String>, skill: Option<String>, agent_is_chosen: bool) -> Loaded {
+        let choice = self.project.code_runtime.as_ref().map(|set| set.value).unwrap_or_default();
         suite::load(&suite::Request {
             root: self.project.root.clone(),
             skills_dir: self.project.skills_dir.clone(),
@@ -162,6 +173,8 @@ impl Session {
             skill,
             fixtures: self.project.fixtures.clone(),
             environment: environment_of_scripts(self),
+            runtime: Some(runtime_for(&self.host, &self.project.root, choice)),
+            agent_is_chosen,
             now_ms: now_ms(),
         })
     }
@@ -196,6 +209,8 @@ impl Session {
         let private = &mut settings.sandbox.isolation.private;
         private.extend(private_folders(&loaded.suites, &self.cwd));
         private.extend(settings.cassettes.directory.clone());
+        let of_suites = loaded.agents.iter().map(|agent| configured(&agent.filled(self.environment())));
+        settings.configured.extend(of_suites);
         settings
     }
 
@@ -281,12 +296,14 @@ fn skipped_in_ci(session: &Session, plan: &Plan) -> Vec<Diagnostic> {
 }
 
 /// Returns the diagnostics about missing variables that the run needs.
-fn missing_variables(session: &Session, plan: &Plan) -> Vec<Diagnostic> {
+fn missing_variables(session: &Session, of_suites: &[ProjectAgent], plan: &Plan) -> Vec<Diagnostic> {
     let runs = || plan.trials.iter().filter(|trial| trial.case.skip.is_none());
     let is_used = |name: &str| runs().any(|trial| trial.config.as_ref().is_some_and(|config| config.name == name));
     let project = &session.project;
+    let of_suites: Vec<ProjectAgent> = of_suites.iter().map(|agent| agent.filled(session.environment())).collect();
     let mut missing: Vec<Diagnostic> = Vec::new();
-    for agent in project.agents.iter().filter(|agent| !agent.missing.is_empty() && is_used(&agent.name)) {
+    let agents = project.agents.iter().chain(&of_suites);
+    for agent in agents.filter(|agent| !agent.missing.is_empty() && is_used(&agent.name)) {
         missing.extend(agent.missing.iter().cloned());
     }
     missing

@@ -1,17 +1,19 @@
 //! The project in which cases run: its configuration, its skills and its record.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use agent::Agent;
 use mask::{Mask, Secrets};
 use model::Diagnostic;
 use sandbox::Host;
+use script::{Library, RuntimeChoice};
 use store::{Location, Store};
 use suite::Project;
 
 use crate::error::Error;
+use crate::javascript::runtime_for;
 use crate::path::shown;
 use crate::state::State;
 
@@ -43,6 +45,14 @@ pub struct Session {
     pub host: Arc<Host>,
 }
 
+/// Returns the project for `start`; messages show paths relative to `cwd`.
+fn project_at(start: &Path, cwd: &Path, host: &Arc<Host>) -> (Project, Vec<Diagnostic>) {
+    Project::find_on(start, cwd, &host.env, &|root| {
+        // The configuration itself makes the choice for all other code.
+        Library::for_project(Vec::new(), Some(runtime_for(host, root, RuntimeChoice::Auto)))
+    })
+}
+
 impl Session {
     /// Opens the project of `targets`, which are those of a run. The configuration is searched upwards, first from the
     /// first target that is a path, then from the directory, because the project of the tests takes precedence. The
@@ -51,14 +61,14 @@ impl Session {
     /// # Errors
     /// Returns an error if this build has no store for the record.
     pub fn open(place: Place, targets: &[String]) -> Result<Self, Error> {
-        let here = Project::find_with(&place.directory, &place.directory, &place.host.env);
+        let here = project_at(&place.directory, &place.directory, &place.host);
         let state = State::of(&here.0, place.state.as_deref(), &place.directory, &place.host.env)?;
         Ok(Self::of(here, place, state, targets))
     }
 
     /// Opens the project of `targets` from another `directory`. Runs are recorded where this session records them.
     pub fn in_directory(&self, directory: PathBuf, targets: &[String]) -> Self {
-        let here = Project::find_with(&directory, &directory, self.environment());
+        let here = project_at(&directory, &directory, &self.host);
         let place = Place { directory, state: None, agents: self.agents.clone(), host: Arc::clone(&self.host) };
         Self::of(here, place, self.state.clone(), targets)
     }
@@ -69,7 +79,7 @@ impl Session {
         let (project, diagnostics) = match start {
             Some(path) => {
                 let start = if path.is_dir() { path.as_path() } else { path.parent().unwrap_or(&cwd) };
-                let found = Project::find_with(start, &cwd, &host.env);
+                let found = project_at(start, &cwd, &host);
                 // A file outside any project runs in the project of the directory: one with a configuration or with
                 // skills.
                 let is_project = here.file.is_some() || here.skills_dir.is_dir();

@@ -11,6 +11,7 @@ use crate::coverage::Coverage;
 use crate::fixture_settings::FixtureSettings;
 use crate::path::{self, shown};
 use crate::plugin;
+use crate::project::ProjectAgent;
 use crate::request::Request;
 use crate::shared_fixtures::{self, SharedFixtures};
 use crate::skill::{self, SKILL_FILE, SUB_AGENTS_FOLDER, TESTS_FOLDER};
@@ -38,6 +39,12 @@ pub struct Library {
     pub modules: script::Library,
     /// Current time in milliseconds since 1970, if it is known.
     pub now_ms: Option<i64>,
+    /// Environment variables; secrets have no value.
+    pub environment: Vec<script::Variable>,
+    /// True if the user chose the agents of the run.
+    pub agent_is_chosen: bool,
+    /// Agents that suites configure.
+    agents: Mutex<Vec<ProjectAgent>>,
     /// Files that suites use as tables of rows.
     tables: Mutex<HashSet<PathBuf>>,
     /// Keys of the suites that other tools also read.
@@ -55,8 +62,11 @@ impl Library {
             skills: Cache::default(),
             fixtures: Cache::default(),
             fixture_settings: request.fixtures.clone(),
-            modules: script::Library::with_environment(request.environment.clone()),
+            modules: script::Library::for_project(request.environment.clone(), request.runtime.clone()),
             now_ms: request.now_ms,
+            environment: request.environment.clone(),
+            agent_is_chosen: request.agent_is_chosen,
+            agents: Mutex::default(),
             tables: Mutex::default(),
             coverage: Mutex::default(),
         }
@@ -70,6 +80,29 @@ impl Library {
     /// Returns `true` if a suite that was read uses the file at `path` as a table.
     pub fn is_table(&self, path: &Path) -> bool {
         self.tables.lock().unwrap_or_else(PoisonError::into_inner).contains(path)
+    }
+
+    /// Adds an agent that a suite configures. Returns its name, which differs from that of `agent` if another agent has
+    /// that name already.
+    pub fn add_agent(&self, mut agent: ProjectAgent) -> String {
+        let mut agents = self.agents.lock().unwrap_or_else(PoisonError::into_inner);
+        let name = agent.name.clone();
+        for number in 2.. {
+            match agents.iter().find(|other| other.name == agent.name) {
+                None => break,
+                Some(other) if other.is_same(&agent) => return agent.name,
+                Some(_) => agent.name = format!("{name}-{number}"),
+            }
+        }
+        agents.push(agent);
+        agents.last().map(|agent| agent.name.clone()).unwrap_or(name)
+    }
+
+    /// Returns the agents that suites configure, sorted by name.
+    pub fn take_agents(&self) -> Vec<ProjectAgent> {
+        let mut agents = std::mem::take(&mut *self.agents.lock().unwrap_or_else(PoisonError::into_inner));
+        agents.sort_by(|one, other| one.name.cmp(&other.name));
+        agents
     }
 
     /// Remembers what happens to the keys of a suite that was written for another tool.

@@ -16,6 +16,7 @@ use crate::format::{
 };
 use crate::library::{Library, home_of};
 use crate::path::shown;
+use crate::project::ProjectAgent;
 use crate::request::Request;
 use crate::skill::{EVALS_FOLDER, SKILL_FILE};
 
@@ -38,6 +39,8 @@ pub struct Loaded {
     pub modules: script::Library,
     /// Keys of suites that were written for other tools, sorted by file.
     pub coverage: Vec<Coverage>,
+    /// Agents that the suites configure, sorted by name. References to the environment are not resolved.
+    pub agents: Vec<ProjectAgent>,
 }
 
 impl Loaded {
@@ -53,6 +56,7 @@ pub fn load(request: &Request) -> Loaded {
     let candidates = discover::candidates(request, &mut diagnostics);
     let library = Library::new(request);
     let files = read_all(&candidates, &library);
+    library.modules.end_idle();
     let mut suites = Suites::default();
     let mut recognised = 0;
     for (candidate, file) in candidates.iter().zip(files) {
@@ -79,10 +83,10 @@ pub fn load(request: &Request) -> Loaded {
     suites.add_neighbours(request, &read);
     let suites = suites.finish(request, &mut diagnostics);
     let modules = library.modules.clone();
-    let coverage = library.take_coverage();
+    let (coverage, agents) = (library.take_coverage(), library.take_agents());
     diagnostics.extend(library.into_problems());
     tracing::debug!(files = recognised, suites = suites.len(), problems = diagnostics.len(), "suites loaded");
-    Loaded { suites, diagnostics, modules, coverage }
+    Loaded { suites, diagnostics, modules, coverage, agents }
 }
 
 /// Result of reading one file.
@@ -220,13 +224,13 @@ fn read_one(candidate: &Candidate, library: &Library) -> ReadFile {
         }
         None => {
             file.problems.clear();
+            if let Some(right) = misspelt_plugin_case(&candidate.path, &source.text) {
+                file.problems.push(discover::misnamed_file(right).at(Excerpt::of_file(shown.clone())));
+            }
             if matches!(root.kind, NodeKind::Null) && candidate.reason == DiscoveryReason::Searched {
                 file.problems.push(Diagnostic::warning("the file is empty").at(root.excerpt()));
             }
         }
-            if let Some(right) = misspelt_plugin_case(&candidate.path, &source.text) {
-                file.problems.push(discover::misnamed_file(right).at(Excerpt::of_file(shown.clone())));
-            }
     }
     file
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use model::decode::Problems;
 use model::{Node, NodeKind, Source, Span, Spanned};
-use script::{Language, Reference, Runtime, Value, ValueLocation};
+use script::{Language, Reference, Value, ValueLocation};
 
 use crate::document;
 
@@ -41,23 +41,35 @@ pub fn exports(
     names: &[&[&'static str]],
     problems: &mut Problems,
 ) -> Option<Vec<Option<(&'static str, Value)>>> {
-    let evaluate = || -> Result<_, script::ScriptError> {
+    exports_in(&script::Library::new(), path, source, cwd, has_prelude, names, problems)
+}
+
+/// Like [`exports`], in the runtime that `library` chooses.
+pub fn exports_in(
+    library: &script::Library,
+    path: &Path,
+    source: &Arc<Source>,
+    cwd: &Path,
+    has_prelude: bool,
+    names: &[&[&'static str]],
+    problems: &mut Problems,
+) -> Option<Vec<Option<(&'static str, Value)>>> {
+    let options = || {
         let mut options = script::Options::new(path.parent().unwrap_or(Path::new("/")));
         options.shown_from = cwd.to_owned();
-        let mut runtime = Runtime::new(options)?;
-        if has_prelude {
-            runtime.give_prelude();
-        }
-        let module = runtime.import_source(&source.text, path, BUDGET)?;
-        let mut first = |names: &&[&'static str]| {
-            for name in *names {
-                if let Some(value) = runtime.export(&module, name)?.filter(|value| !value.is_undefined()) {
-                    return Ok(Some((*name, value)));
-                }
-            }
-            Ok(None)
+        options.library = library.clone();
+        options
+    };
+    let evaluate = || -> Result<_, script::ScriptError> {
+        let wanted: Vec<&str> = names.iter().flat_map(|names| names.iter().copied()).collect();
+        let (_, exports) = script::open(path, &options, &mut |runtime| {
+            runtime.module_exports(path, &source.text, has_prelude, &wanted, BUDGET)
+        })?;
+        let first = |names: &&[&'static str]| {
+            let value = |name: &&'static str| Some((*name, exports.get(name).filter(|value| !value.is_undefined())?.clone()));
+            names.iter().find_map(value)
         };
-        names.iter().map(&mut first).collect()
+        Ok(names.iter().map(first).collect())
     };
     let report = |error: script::ScriptError| {
         let mut problem = error.diagnostic();

@@ -26,6 +26,10 @@ pub struct Request {
     pub fixtures: FixtureSettings,
     /// Environment variables that modules see in `process.env`.
     pub environment: Vec<script::Variable>,
+    /// Where modules run; without it, in the embedded engine.
+    pub runtime: Option<script::ProjectRuntime>,
+    /// True if the user chose the agents of the run. Suites of other tools that name several then have each case once.
+    pub agent_is_chosen: bool,
     /// Current time for templates, in milliseconds since 1970; if absent, the time functions are not available.
     pub now_ms: Option<i64>,
 }

@@ -210,10 +210,14 @@ fn nothing(name: &str) -> Ending {
     Ending::GaveUp { reason: format!("`{name}` returned nothing") }
 }
 
-/// Returns the ending after a function threw an error. If it needed something that scripts do not have, that is not the
-/// agent's fault.
+/// Returns the ending after a function threw an error. If it needed something that scripts do not have, or ended its
+/// process, that is not the agent's fault.
 fn threw(name: &str, error: &ScriptError) -> Ending {
     let reason = reason(name, error);
+    if let ScriptError::Crashed { place, .. } = error {
+        let reason = place.as_ref().map_or_else(|| reason.clone(), |place| format!("{place}: {reason}"));
+        return Ending::InvalidTest { reason };
+    }
     match error.place().filter(|_| error.is_limit() && network::refusal(&reason).is_none()) {
         Some(place) => Ending::InvalidTest { reason: format!("{place}: {reason}") },
         None => gave_up(reason),

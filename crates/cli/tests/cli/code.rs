@@ -260,6 +260,8 @@ export default scenario('checks nothing', async ({ agent }) => { await agent.sen
 /// Writes all `files`, their imports, and a valid file.
 fn write(project: &Project, files: &[Odd]) {
     project
+        // Node.js has more than the engine, and this machine may have it.
+        .write("trialrun.yaml", "code: { runtime: embedded }\n")
         .write("tests/good.test.ts", GOOD)
         .write("tests/circle-b.ts", "import { own } from './circle.test.ts';\nexport const other = () => own();\n")
         .write(

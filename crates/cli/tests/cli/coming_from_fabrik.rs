@@ -84,6 +84,17 @@ fn every_command_works_as_before() {
 }
 
 #[test]
+#[cfg_attr(not(has = "node"), ignore = "needs Node.js and npm; run scripts/test")]
+fn the_files_run_in_node_as_well() {
+    let shop = Shop::open();
+    let project = project(&shop);
+    let config = project.read("fabrik.config.ts");
+    project.write("fabrik.config.ts", &config.replace("defineConfig({", "defineConfig({ code: { runtime: \"node\" },"));
+    let ran = typed(&project, "run").exits(0);
+    assert!(ran.out.contains("PASS  3 trials passed"), "{}", ran.output());
+}
+
+#[test]
 fn a_worse_run_is_a_regression() {
     let shop = Shop::open();
     let project = project(&shop);

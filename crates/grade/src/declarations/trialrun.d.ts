@@ -504,6 +504,8 @@ declare module "trialrun/config" {
     require?: readonly "integrity"[];
     report?: { formats?: readonly string[]; outputDir?: string };
     diff?: { regressionThreshold?: number };
+    /** Where tests and other modules run. */
+    code?: { runtime?: "auto" | "embedded" | "node" };
     /** Settings for all fixtures files. */
     fixtures?: Record<string, unknown>;
   }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use model::{Excerpt, Node, SimulatedUser, Source, Span, Status, UserMessage};
-use script::{Call, Request, Runtime, Value};
+use script::{Call, CodeRuntime, Request, Value};
 use serde_json::{Map, Value as Json};
 
 /// Default time limit for a command.
@@ -80,7 +80,7 @@ impl ScenarioRequest {
     ///
     /// # Errors
     /// Returns a description of the mistake in the request, to be thrown where the scenario made it.
-    pub(super) fn read(request: &Request, runtime: &Runtime, file: &str) -> Result<Self, String> {
+    pub(super) fn read(request: &Request, runtime: &dyn CodeRuntime, file: &str) -> Result<Self, String> {
         let [name, given] = &request.arguments[..] else { return Err(unknown(&request.name)) };
         let name = name.as_str().unwrap_or_default();
         let given = RequestArguments { map: given, runtime, file };
@@ -115,7 +115,7 @@ fn unknown(name: &str) -> String {
 /// Arguments of a request.
 struct RequestArguments<'g> {
     map: &'g Value,
-    runtime: &'g Runtime,
+    runtime: &'g dyn CodeRuntime,
     file: &'g str,
 }
 

@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 use agent::RunState;
 use model::Code;
-use script::{Console, HostFunction, Options, Progress, Request, Runtime, ScriptError, Tests, Value};
+use script::{CodeRuntime, Console, HostFunction, Options, Progress, Request, ScriptError, Tests, Value};
 use tokio::sync::mpsc;
 
 use super::ScenarioRequest;
@@ -58,7 +58,7 @@ pub(crate) enum ScriptFailure {
 pub(crate) struct Script {
     words: mpsc::Receiver<ScriptEvent>,
     received: Option<ScriptEvent>,
-    answers: Option<Sender<Answer>>,
+    teller: Sender<Told>,
     stop: Arc<AtomicBool>,
 }
 
@@ -67,7 +67,7 @@ impl Script {
     /// of the run.
     pub(crate) fn start(code: &Code, about: Value, state: Arc<RunState>) -> std::io::Result<Self> {
         let (telling, words) = mpsc::channel(WAITING);
-        let (answers, receiver) = channel();
+        let (teller, receiver) = channel();
         let stop = Arc::new(AtomicBool::new(false));
         let play = ScriptThread {
             code: code.clone(),
@@ -75,10 +75,11 @@ impl Script {
             state,
             stop: Arc::clone(&stop),
             words: telling,
-            answers: receiver,
+            teller: teller.clone(),
+            told: receiver,
         };
         script::thread::spawn(move || play.run())?;
-        Ok(Self { words, received: None, answers: Some(answers), stop })
+        Ok(Self { words, received: None, teller, stop })
     }
 
     /// Waits for the next message, which is kept for [`take`](Self::take). Once `stopping` resolves, the scenario is
@@ -108,16 +109,14 @@ impl Script {
 
     /// Answers a request.
     pub(crate) fn answer(&self, request: u64, answer: Result<Value, String>) {
-        if let Some(answers) = &self.answers {
-            // Fails if the scenario has ended. That is not an error.
-            let _ = answers.send((request, answer));
-        }
+        // Fails if the scenario has ended. That is not an error.
+        let _ = self.teller.send(Told::Answer(request, answer));
     }
 
     /// Stops the scenario, whatever it is doing.
     pub(crate) fn stop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        self.answers = None;
+        let _ = self.teller.send(Told::Stop);
     }
 }
 
@@ -138,8 +137,15 @@ fn console(words: mpsc::Sender<ScriptEvent>) -> Console {
     })
 }
 
-/// Answer to a request, by its number.
-type Answer = (u64, Result<Value, String>);
+/// Message to the thread.
+enum Told {
+    /// Answer to a request, by its number.
+    Answer(u64, Result<Value, String>),
+    /// Something has arrived from code in another process.
+    Wake,
+    /// The scenario is over.
+    Stop,
+}
 
 /// State of the thread.
 struct ScriptThread {
@@ -148,23 +154,30 @@ struct ScriptThread {
     state: Arc<RunState>,
     stop: Arc<AtomicBool>,
     words: mpsc::Sender<ScriptEvent>,
-    answers: Receiver<Answer>,
+    teller: Sender<Told>,
+    told: Receiver<Told>,
 }
 
 impl ScriptThread {
     fn run(self) {
-        // The engine is dropped after the trial has been notified, because dropping it takes as long as a small
+        let module = &self.code.module;
+        let opened =
+            script::open(module, &|| self.options(), &mut |runtime| runtime.tests(module, LOADING));
+        // The runtime is dropped after the trial has been notified, because dropping it takes as long as a small
         // scenario.
-        let mut engine = self.engine();
-        let ended = match &mut engine {
-            Ok(runtime) => self.play(runtime),
-            Err(error) => Err(ScriptFailure::Unloaded(error.clone())),
+        let (runtime, ended) = match opened {
+            Ok((mut runtime, tests)) => {
+                let ended = self.play(&mut *runtime, &tests);
+                (Some(runtime), ended)
+            }
+            Err(error) => (None, Err(ScriptFailure::Unloaded(error))),
         };
         self.tell(ScriptEvent::Ended(ended));
+        drop(runtime);
     }
 
-    /// Creates the engine that runs the scenario.
-    fn engine(&self) -> Result<Runtime, ScriptError> {
+    /// Returns the options of the runtime that runs the scenario.
+    fn options(&self) -> Options {
         let mut options = Options::new(self.directory());
         options.memory = MEMORY;
         options.library = self.state.modules.clone();
@@ -173,7 +186,9 @@ impl ScriptThread {
         // Modules are identified by their canonical paths.
         let cwd = &self.state.cwd;
         options.shown_from = cwd.canonicalize().unwrap_or_else(|_| cwd.clone());
-        Runtime::new(options)
+        let teller = self.teller.clone();
+        options.wake = Some(Arc::new(move || drop(teller.send(Told::Wake))));
+        options
     }
 
     /// Returns the directory of the module.
@@ -186,14 +201,13 @@ impl ScriptThread {
         let _ = self.words.blocking_send(word);
     }
 
-    fn play(&self, runtime: &mut Runtime) -> Result<(), ScriptFailure> {
-        let tests = runtime.tests(&self.code.module, LOADING).map_err(ScriptFailure::Unloaded)?;
-        self.check(&tests).map_err(ScriptFailure::Unloaded)?;
-        let mut played = self.scenario(runtime, &tests);
+    fn play(&self, runtime: &mut dyn CodeRuntime, tests: &Tests) -> Result<(), ScriptFailure> {
+        self.check(tests).map_err(ScriptFailure::Unloaded)?;
+        let mut played = self.scenario(runtime, tests);
         if let Err(ScriptFailure::Ended(ScriptError::NeverSettled) | ScriptFailure::Stopped(_)) = &played {
             // A scenario that only delivers its results must not be stopped.
             self.stop.store(false, Ordering::Relaxed);
-            if let Some(error) = runtime.thrown(&tests) {
+            if let Some(error) = runtime.thrown(tests) {
                 played = Err(ScriptFailure::Ended(error));
             }
         }
@@ -213,7 +227,7 @@ impl ScriptThread {
         }
     }
 
-    fn scenario(&self, runtime: &mut Runtime, tests: &Tests) -> Result<(), ScriptFailure> {
+    fn scenario(&self, runtime: &mut dyn CodeRuntime, tests: &Tests) -> Result<(), ScriptFailure> {
         let ask = HostFunction::new("ask").into();
         let task = runtime
             .begin_scenario(tests, self.code.scenario, ask, self.about.clone(), PROCESSOR)
@@ -228,46 +242,45 @@ impl ScriptThread {
                 Progress::Waits(until) => Some(until),
                 Progress::Owed => None,
             };
-            self.handle_answer(self.wait(until), until, runtime)?;
+            self.handle(self.wait(until), until, runtime)?;
         }
     }
 
-    fn pass_on(&self, requests: &[Request], runtime: &Runtime) {
+    fn pass_on(&self, requests: &[Request], runtime: &dyn CodeRuntime) {
         let file = self.code.module.display().to_string();
         let asks = requests.iter().map(|request| (request.id, ScenarioRequest::read(request, runtime, &file)));
         self.tell(ScriptEvent::Requests(asks.collect()));
     }
 
-    /// Delivers an answer and all others that have arrived. There may be none, if a timer is due.
-    fn handle_answer(
+    /// Handles a message and all others that have arrived. There may be none, if a timer is due.
+    fn handle(
         &self,
-        answer: Result<Answer, RecvTimeoutError>,
+        told: Option<Told>,
         until: Option<Instant>,
-        runtime: &mut Runtime,
+        runtime: &mut dyn CodeRuntime,
     ) -> Result<(), ScriptFailure> {
-        let mut next = match answer {
-            Ok(answer) => Some(answer),
-            Err(RecvTimeoutError::Timeout) => None,
-            Err(RecvTimeoutError::Disconnected) => {
-                return Err(ScriptFailure::Stopped(if until.is_some() {
-                    "it waited for a timer"
-                } else {
-                    "it waited"
-                }));
+        let mut next = told;
+        while let Some(told) = next {
+            match told {
+                Told::Answer(request, answer) => {
+                    runtime.answer(request, &answer).map_err(ScriptFailure::Ended)?;
+                }
+                Told::Wake => {}
+                Told::Stop => {
+                    let waited = if until.is_some() { "it waited for a timer" } else { "it waited" };
+                    return Err(ScriptFailure::Stopped(waited));
+                }
             }
-        };
-        while let Some((request, answer)) = next {
-            runtime.answer(request, &answer).map_err(ScriptFailure::Ended)?;
-            next = self.answers.try_recv().ok();
+            next = self.told.try_recv().ok();
         }
         Ok(())
     }
 
-    /// Returns the next answer, if one arrives before `until`.
-    fn wait(&self, until: Option<Instant>) -> Result<Answer, RecvTimeoutError> {
+    /// Returns the next message, if one arrives before `until`.
+    fn wait(&self, until: Option<Instant>) -> Option<Told> {
         match until {
-            Some(until) => self.answers.recv_timeout(until.saturating_duration_since(Instant::now())),
-            None => self.answers.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            Some(until) => self.told.recv_timeout(until.saturating_duration_since(Instant::now())).ok(),
+            None => self.told.recv().ok(),
         }
     }
 }

@@ -330,11 +330,14 @@ impl<'s> RunningScenario<'s> {
         };
         let busy = self.last_contact.elapsed();
         let (place, doing) = match self.stopped().await? {
-            // It had already thrown, and was only waiting for work that it had started.
-            Some(trouble @ ScriptFailure::Ended(ScriptError::Thrown { .. })) => return self.ended_badly(trouble),
+            // It had already thrown, and was only waiting for work that it had started; or it had not begun.
+            Some(trouble @ (ScriptFailure::Ended(ScriptError::Thrown { .. }) | ScriptFailure::Unloaded(_))) => {
+                return self.ended_badly(trouble);
+            }
             Some(ScriptFailure::Ended(error @ ScriptError::TimedOut { .. })) if self.is_endless(busy) => {
                 let reason = format!("the scenario was stopped after {after}: it was still running");
-                self.ending = Some(Ending::InvalidTest { reason: placed(&error, &reason) });
+                let place = error.place().cloned().unwrap_or_else(|| self.head());
+                self.ending = Some(Ending::InvalidTest { reason: format!("{place}: {reason}") });
                 return Ok(());
             }
             Some(ScriptFailure::Ended(error)) => (error.place().cloned(), "it was still running"),
@@ -402,7 +405,8 @@ impl<'s> RunningScenario<'s> {
         if self.is_mistake(&error) {
             // The claims so far are not evidence: the rest of the test was not run.
             let help = help(&error).map_or_else(String::new, |help| format!("; {help}"));
-            self.ending = Some(Ending::InvalidTest { reason: placed(&error, &reason) + &help });
+            let place = error.place().cloned().unwrap_or_else(|| self.head());
+            self.ending = Some(Ending::InvalidTest { reason: format!("{place}: {reason}{help}") });
             return Ok(());
         }
         let place = error.place().cloned().unwrap_or_else(|| self.head());
@@ -428,7 +432,7 @@ impl<'s> RunningScenario<'s> {
         match error {
             ScriptError::Syntax { .. } | ScriptError::Missing { .. } => true,
             ScriptError::TimedOut { .. } | ScriptError::OutOfMemory { .. } => self.given <= MOST_HARMLESS,
-            ScriptError::NeverSettled => true,
+            ScriptError::NeverSettled | ScriptError::Crashed { .. } => true,
             ScriptError::Thrown { name, .. } if name == "ReferenceError" && is_in_text(error) => true,
             ScriptError::Thrown { .. } if error.is_limit() => true,
             ScriptError::Thrown { .. } => self.turn.trace().user_messages.is_empty(),

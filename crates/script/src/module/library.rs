@@ -6,11 +6,13 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use crate::launcher::{ProjectRuntime, RuntimeChoice};
 use crate::module::resolve::{Files, ImportKind, Unresolved};
+use crate::pipes::Pipes;
 use crate::positions::Calls;
 use crate::source_map::Mapping;
 use crate::syntax::Mistake;
-use crate::typescript::{self, Language};
+use crate::typescript::{self, Compiler, Language};
 
 /// Maximum size of the text of a module, in bytes.
 const MAX_MODULE_BYTES: u64 = 16 << 20;
@@ -27,8 +29,23 @@ pub struct Library(Arc<ModuleCache>);
 
 struct ModuleCache {
     environment: Vec<Variable>,
+    /// Where the code of the project runs.
+    runtime: Option<ProjectRuntime>,
+    /// Processes that only load modules, and are waiting for the next one.
+    idle: Mutex<Vec<Pipes>>,
+    /// Runtimes that were found to be right for modules.
+    choices: Mutex<HashMap<PathBuf, RuntimeChoice>>,
     files: Mutex<Arc<Files>>,
-    texts: Mutex<HashMap<PathBuf, Arc<Text>>>,
+    /// Texts by their paths, for the embedded engine and for the external runtime.
+    texts: Mutex<HashMap<(PathBuf, bool), Arc<Text>>>,
+}
+
+/// Runtime for which a text is prepared.
+pub(crate) enum Target {
+    /// The embedded engine.
+    Embedded,
+    /// A runtime that has all of JavaScript, with the settings of TypeScript for the file.
+    External(Compiler),
 }
 
 /// Text of a module, ready for the engine.
@@ -106,7 +123,62 @@ impl Library {
 
     /// Creates an empty library for runtimes whose scripts find these variables in `process.env`.
     pub fn with_environment(environment: Vec<Variable>) -> Self {
-        Self(Arc::new(ModuleCache { environment, files: Mutex::new(Arc::new(Files::new())), texts: Mutex::default() }))
+        Self::for_project(environment, None)
+    }
+
+    /// Creates an empty library like [`with_environment`](Self::with_environment), for modules that run where the project
+    /// chooses. Without a `runtime`, all run in the embedded engine.
+    pub fn for_project(environment: Vec<Variable>, runtime: Option<ProjectRuntime>) -> Self {
+        Self(Arc::new(ModuleCache {
+            environment,
+            runtime,
+            idle: Mutex::default(),
+            choices: Mutex::default(),
+            files: Mutex::new(Arc::new(Files::new())),
+            texts: Mutex::default(),
+        }))
+    }
+
+    /// Returns where the code of the project runs, if it may run outside of the embedded engine.
+    pub(crate) fn runtime(&self) -> Option<ProjectRuntime> {
+        self.0.runtime.clone()
+    }
+
+    /// Returns the runtime for the module at `path`.
+    pub(crate) fn choice_for(&self, path: &Path) -> RuntimeChoice {
+        match &self.0.runtime {
+            None => RuntimeChoice::Embedded,
+            Some(ProjectRuntime { choice: RuntimeChoice::Auto, .. }) => {
+                lock(&self.0.choices).get(path).copied().unwrap_or_default()
+            }
+            Some(ProjectRuntime { choice, .. }) => *choice,
+        }
+    }
+
+    /// Takes a process that waits for a module to load.
+    pub(crate) fn take_idle(&self) -> Option<Pipes> {
+        lock(&self.0.idle).pop()
+    }
+
+    /// Keeps a process that can load another module.
+    pub(crate) fn keep_idle(&self, pipes: Pipes) {
+        lock(&self.0.idle).push(pipes);
+    }
+
+    /// Ends the processes that wait for modules to load.
+    pub fn end_idle(&self) {
+        let idle = std::mem::take(&mut *lock(&self.0.idle));
+        drop(idle);
+    }
+
+    /// Returns `true` if the module at `path` is known to run outside of the embedded engine.
+    pub fn is_external(&self, path: &Path) -> bool {
+        self.choice_for(path) == RuntimeChoice::Node
+    }
+
+    /// Remembers the runtime that is right for the module at `path`.
+    pub(crate) fn choose(&self, path: &Path, choice: RuntimeChoice) {
+        lock(&self.0.choices).insert(path.to_path_buf(), choice);
     }
 
     pub(crate) fn environment(&self) -> &[Variable] {
@@ -117,6 +189,7 @@ impl Library {
     pub fn forget(&self) {
         *lock(&self.0.files) = Arc::new(Files::new());
         lock(&self.0.texts).clear();
+        lock(&self.0.choices).clear();
     }
 
     /// Returns the files that the module at `path` imports, directly or indirectly. Packages and missing files are
@@ -125,7 +198,7 @@ impl Library {
         let mut found = BTreeSet::new();
         let mut left = vec![path.to_path_buf()];
         while let Some(module) = left.pop() {
-            let Ok(text) = self.read(&module) else { continue };
+            let Ok(text) = self.read(&module, false).or_else(|_| self.read(&module, true)) else { continue };
             let directory = module.parent().unwrap_or(Path::new("/"));
             let written = typescript::imported(&text.original, text.language);
             for file in written.iter().filter_map(|file| self.resolve(directory, file, ImportKind::Import).ok()) {
@@ -147,14 +220,20 @@ impl Library {
         files.resolve(directory, specifier, import_kind)
     }
 
-    /// Returns the module in the file at `path`, which must be a real path.
-    pub(crate) fn read(&self, path: &Path) -> Result<Arc<Text>, Unreadable> {
-        if let Some(known) = lock(&self.0.texts).get(path) {
+    /// Returns the module in the file at `path`, which must be a real path, for the embedded engine or the external
+    /// runtime.
+    pub(crate) fn read(&self, path: &Path, is_external: bool) -> Result<Arc<Text>, Unreadable> {
+        let key = (path.to_path_buf(), is_external);
+        if let Some(known) = lock(&self.0.texts).get(&key) {
             return Ok(Arc::clone(known));
         }
         let text = contents(path).map_err(Unreadable::File)?;
-        let text = Arc::new(prepare(path, &text)?);
-        lock(&self.0.texts).insert(path.to_path_buf(), Arc::clone(&text));
+        let target = match is_external {
+            true => Target::External(lock(&self.0.files).clone().compiler(path)),
+            false => Target::Embedded,
+        };
+        let text = Arc::new(prepare(path, &text, &target)?);
+        lock(&self.0.texts).insert(key, Arc::clone(&text));
         Ok(text)
     }
 }
@@ -189,17 +268,34 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 /// Prepares source text for the engine. Its format is determined by the file name, then its package, then its content.
-pub(crate) fn prepare(path: &Path, text: &str) -> Result<Text, Unreadable> {
+pub(crate) fn prepare(path: &Path, text: &str, target: &Target) -> Result<Text, Unreadable> {
     let text: Arc<str> = text.into();
     let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
     let plain = |kind| Text::plain(kind, &text);
     match extension {
         "json" => Ok(plain(Kind::Json)),
-        "mjs" => Ok(plain(Kind::Module)),
-        "cjs" => Ok(plain(Kind::CommonJs)),
-        "js" | "" => Ok(plain(kind_of_js(path, &text))),
-        "ts" | "mts" | "cts" => {
-            let stripped = typescript::strip(&text, path)
+        "mjs" | "cjs" | "js" | "" => {
+            if let Target::External(_) = target {
+                // Node.js does not say where the mistake is.
+                typescript::check_syntax(&text, Language::JavaScript)
+                    .map_err(|mistake| Unreadable::Syntax { original: Arc::clone(&text), mistake })?;
+            }
+            Ok(plain(match extension {
+                "mjs" => Kind::Module,
+                "cjs" => Kind::CommonJs,
+                _ => kind_of_js(path, &text),
+            }))
+        }
+        "jsx" | "tsx" if matches!(target, Target::Embedded) => {
+            Err(Unreadable::File(format!("`{}`: JSX is not supported", path.display())))
+        }
+        "ts" | "mts" | "cts" | "jsx" | "tsx" => {
+            let language = Language::from_path(path).unwrap_or(Language::TypeScript);
+            let compiler = match target {
+                Target::Embedded => None,
+                Target::External(compiler) => Some(compiler),
+            };
+            let stripped = typescript::strip(&text, path, language, compiler)
                 .map_err(|mistake| Unreadable::Syntax { original: Arc::clone(&text), mistake })?;
             // `export =` and `import x = require()` are CommonJS, which is visible only in the compiled code.
             let seems_commonjs = extension == "ts" && is_commonjs(&stripped.code);
@@ -207,11 +303,10 @@ pub(crate) fn prepare(path: &Path, text: &str) -> Result<Text, Unreadable> {
             Ok(Text {
                 code: Some(stripped.code),
                 mapping: Some(stripped.mapping),
-                language: Language::TypeScript,
+                language,
                 ..Text::plain(if commonjs { Kind::CommonJs } else { Kind::Module }, &text)
             })
         }
-        "jsx" | "tsx" => Err(Unreadable::File(format!("`{}`: JSX is not supported", path.display()))),
         other => Err(Unreadable::File(format!(
             "`{}` is not a module: the `.{other}` extension is not supported",
             path.display()

@@ -8,7 +8,7 @@ use model::Source;
 use rquickjs::{Ctx, Exception, Module, Promise};
 
 use crate::error::ScriptError;
-use crate::module::library::{self, Text, Unreadable, prepare};
+use crate::module::library::{self, Target, Text, Unreadable, prepare};
 use crate::module::node;
 use crate::module::resolve::{ImportKind, Unresolved};
 use crate::names::BUILTIN;
@@ -27,7 +27,7 @@ pub(crate) fn import<'js>(ctx: &Ctx<'js>, realm: &Realm, name: &str) -> rquickjs
 /// Sets `text` as the text of the module called `path`, regardless of the file's content.
 pub(crate) fn provide(realm: &Realm, path: &Path, text: &str) -> Result<(), ScriptError> {
     let name = path.display().to_string();
-    let text = prepare(path, text).map_err(|error| unreadable(realm, path, error))?;
+    let text = prepare(path, text, &Target::Embedded).map_err(|error| unreadable(realm, path, error))?;
     realm.sources.borrow_mut().remove(&name);
     realm.texts.borrow_mut().insert(name, Arc::new(text));
     Ok(())
@@ -133,7 +133,7 @@ fn normalize(path: &str) -> PathBuf {
 }
 
 /// Returns the location at which `base` imports `specifier`.
-fn import_location(realm: &Realm, base: &str, specifier: &str) -> Option<model::Excerpt> {
+pub(crate) fn import_location(realm: &Realm, base: &str, specifier: &str) -> Option<model::Excerpt> {
     let text = realm.texts.borrow().get(base).cloned()?;
     let span = typescript::import_span(&text.original, text.language, specifier)?;
     Some(Source::new(realm.shown(Path::new(base)), &*text.original).excerpt(span))
@@ -141,6 +141,11 @@ fn import_location(realm: &Realm, base: &str, specifier: &str) -> Option<model::
 
 /// Throws a placeholder for `error`, which is replaced when the error is explained.
 pub(crate) fn throw(ctx: &Ctx<'_>, realm: &Realm, error: ScriptError) -> rquickjs::Error {
+    Exception::throw_message(ctx, &remember(realm, error))
+}
+
+/// Stores `error`, and returns the message of the placeholder that is thrown for it.
+pub(crate) fn remember(realm: &Realm, error: ScriptError) -> String {
     let message = match error.place() {
         Some(place) => format!("{error} (imported at {place})"),
         None => error.to_string(),
@@ -149,8 +154,7 @@ pub(crate) fn throw(ctx: &Ctx<'_>, realm: &Realm, error: ScriptError) -> rquickj
     if !missing.iter().any(|(known, _)| *known == message) {
         missing.push((message.clone(), error));
     }
-    drop(missing);
-    Exception::throw_message(ctx, &message)
+    message
 }
 
 pub(crate) fn unreadable(realm: &Realm, path: &Path, error: Unreadable) -> ScriptError {
@@ -178,7 +182,7 @@ pub(crate) fn text(ctx: &Ctx<'_>, realm: &Realm, name: &str) -> rquickjs::Result
         return Ok(Arc::clone(known));
     }
     let path = Path::new(name);
-    let text = realm.library.read(path).map_err(|error| throw(ctx, realm, unreadable(realm, path, error)))?;
+    let text = realm.library.read(path, false).map_err(|error| throw(ctx, realm, unreadable(realm, path, error)))?;
     realm.texts.borrow_mut().insert(name.to_owned(), Arc::clone(&text));
     Ok(text)
 }

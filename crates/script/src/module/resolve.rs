@@ -8,6 +8,7 @@ use model::nearest;
 use oxc_resolver::{ResolveError, ResolveOptions, Resolver};
 
 use crate::positions::TEST_MODULES;
+use crate::typescript::Compiler;
 
 /// Kind of import, which selects the entry point of a package that has several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,6 +84,25 @@ impl Files {
         }))
     }
 
+    /// Returns the settings of TypeScript for the module at `path`: those of the nearest configuration.
+    pub fn compiler(&self, path: &Path) -> Compiler {
+        let file = path.parent().and_then(|directory| self.configuration_of(directory));
+        // A configuration that cannot be read is reported where it matters: when it is asked for an alias.
+        let Some(config) = file.and_then(|file| self.import.resolve_tsconfig(&file).ok()) else {
+            return Compiler::default();
+        };
+        let options = &config.compiler_options;
+        Compiler {
+            has_decorators: options.experimental_decorators.unwrap_or_default(),
+            emits_metadata: options.emit_decorator_metadata.unwrap_or_default(),
+            is_strict: options.strict_null_checks.or(options.strict).unwrap_or_default(),
+            is_classic_jsx: options.jsx.as_deref() == Some("react"),
+            jsx_source: options.jsx_import_source.clone(),
+            jsx_factory: options.jsx_factory.clone(),
+            jsx_fragment: options.jsx_fragment_factory.clone(),
+        }
+    }
+
     /// Returns the nearest configuration of TypeScript for modules in `directory`.
     fn configuration_of(&self, directory: &Path) -> Option<PathBuf> {
         let mut known = self.configurations.lock().unwrap_or_else(PoisonError::into_inner);
@@ -101,10 +121,11 @@ fn options(conditions: &[&str]) -> ResolveOptions {
     let alias = |from: &str, to: &[&str]| (from.to_owned(), to.iter().map(ToString::to_string).collect());
     ResolveOptions {
         condition_names: conditions.iter().map(ToString::to_string).collect(),
-        extensions: [".ts", ".mts", ".js", ".mjs", ".cjs", ".cts", ".json"].map(String::from).to_vec(),
+        extensions: [".ts", ".tsx", ".mts", ".js", ".jsx", ".mjs", ".cjs", ".cts", ".json"].map(String::from).to_vec(),
         // A file with the extension as written takes precedence over the TypeScript file that would compile to it.
         extension_alias: vec![
-            alias(".js", &[".js", ".ts"]),
+            alias(".js", &[".js", ".ts", ".tsx"]),
+            alias(".jsx", &[".jsx", ".tsx"]),
             alias(".mjs", &[".mjs", ".mts"]),
             alias(".cjs", &[".cjs", ".cts"]),
         ],

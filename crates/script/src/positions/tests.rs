@@ -140,7 +140,7 @@ fn mistakes(body: &str) -> Vec<(String, String)> {
     let text = format!("scenario('a', async ({{ agent, agents, assert }}) => {{ {body} }});");
     let calls = Calls::new(&text, Language::TypeScript);
     let scenario = calls.around(0, "scenario").unwrap();
-    let found = calls.mistakes(scenario, &Source::new("a.ts", &*text));
+    let found = calls.mistakes(scenario, &Source::new("a.ts", &*text), false);
     let place = |at: model::Excerpt| text[at.column - 1..at.column - 1 + at.length].to_owned();
     found
         .into_iter()

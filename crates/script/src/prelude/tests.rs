@@ -1,5 +1,5 @@
 use crate::test_project::{BUDGET, TestProject};
-use crate::{HostFunction, Progress, Request, ScriptError, Task, Tests, Value};
+use crate::{CodeRuntime, HostFunction, Progress, Request, ScriptError, Task, Tests, Value};
 
 /// Loads `a.test.ts` from a folder.
 fn load(project: &mut TestProject) -> Result<Tests, ScriptError> {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use model::decode::{Fields, Problems};
 use model::{Case, Code, Diagnostic, Excerpt, Node, NodeKind, Source};
-use script::{Runtime, ScriptError, Tests, Value, Written};
+use script::{ScriptError, Tests, Value, Written};
 
 use super::scenario::{fixtures_of, quarantine, skip};
 use super::{NamedFormat, ONLY_SCENARIO, SuiteFile, directory, file_name, skip_others};
@@ -22,7 +22,7 @@ use crate::trials::{pass_rate, trials};
 pub const CODE: NamedFormat = NamedFormat {
     name: "code",
     tool: None,
-    mark: "a file called `NAME.test.ts`, or with `.mts`, `.js`, `.mjs` at its end",
+    mark: "a file called `NAME.test.ts`, or with `.mts`, `.tsx`, `.js`, `.mjs`, `.jsx` at its end",
     fails_alone: true,
     is_meant,
     suite: |path| {
@@ -34,7 +34,7 @@ pub const CODE: NamedFormat = NamedFormat {
 };
 
 /// File name endings of the format.
-const ENDINGS: [&str; 4] = [".test.ts", ".test.mts", ".test.js", ".test.mjs"];
+const ENDINGS: [&str; 6] = [".test.ts", ".test.mts", ".test.tsx", ".test.js", ".test.mjs", ".test.jsx"];
 
 /// Time limit for evaluating a module, including everything it imports.
 const LOADING: Duration = Duration::from_secs(10);
@@ -57,12 +57,15 @@ fn read(path: &Path, source: &Arc<Source>, library: &Library, problems: &mut Pro
 }
 
 fn load(path: &Path, source: &Source, library: &Library, problems: &mut Problems) -> Result<Tests, ScriptError> {
-    let mut options = script::Options::new(directory(path));
-    // Modules are identified by file names with links resolved.
-    options.shown_from = library.cwd.canonicalize().unwrap_or_else(|_| library.cwd.clone());
-    options.library = library.modules.clone();
-    let mut runtime = Runtime::new(options)?;
-    let mut tests = runtime.tests(path, LOADING)?;
+    let options = || {
+        let mut options = script::Options::new(directory(path));
+        // Modules are identified by file names with links resolved.
+        options.shown_from = library.cwd.canonicalize().unwrap_or_else(|_| library.cwd.clone());
+        options.library = library.modules.clone();
+        options.is_inspection = true;
+        options
+    };
+    let (runtime, mut tests) = script::open(path, &options, &mut |runtime| runtime.tests(path, LOADING))?;
     problems.extend(runtime.missing_imports(path, source));
     runtime.locate(&mut tests);
     Ok(tests)

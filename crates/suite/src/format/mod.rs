@@ -7,7 +7,9 @@ pub mod collection;
 mod conversation;
 mod evals;
 mod fixtures;
+mod mcp;
 mod plugin_eval;
+mod promptfoo;
 mod rows;
 mod scenario;
 mod trigger;
@@ -22,9 +24,9 @@ use crate::library::Library;
 
 pub use conversation::misspelt_turns;
 pub use evals::{ASSERTION_KEYS, ASSERTION_TYPES, AssertionType, EVALS_NAME, are_evals, design_warnings};
+pub use plugin_eval::misspelt as misspelt_plugin_case;
 pub use rows::read_table;
 pub use scenario::{OPENING, WARN_TURNS, near_miss, run};
-pub use plugin_eval::misspelt as misspelt_plugin_case;
 
 /// File name of a skill's evaluation in places where suites are searched.
 pub const EVALS_FILE: &str = "evals.json";
@@ -75,7 +77,7 @@ fn directory(path: &Path) -> &Path {
 }
 
 /// All formats that are recognised by content; the first that recognises a file reads it.
-pub static FORMATS: [Format; 3] = [scenario::SCENARIO, conversation::CONVERSATION, evals::EVALS];
+pub static FORMATS: [Format; 4] = [mcp::MCP, scenario::SCENARIO, conversation::CONVERSATION, evals::EVALS];
 
 /// Function that reads a file whose format is recognised by its name.
 pub type ReadNamed = fn(&Path, &Arc<Source>, &Library, &mut Problems) -> Vec<Arc<Case>>;
@@ -125,7 +127,8 @@ fn skip_others<'c>(cases: impl IntoIterator<Item = (&'c mut Case, bool)>, reason
 }
 
 /// All formats that are recognised by name.
-pub static NAMED: [NamedFormat; 4] = [fixtures::FIXTURES, code::CODE, plugin_eval::PLUGIN_EVAL, trigger::TRIGGER];
+pub static NAMED: [NamedFormat; 5] =
+    [fixtures::FIXTURES, code::CODE, plugin_eval::PLUGIN_EVAL, trigger::TRIGGER, promptfoo::PROMPTFOO];
 
 /// Returns the format of files with a name like the one at `path`, and the name of its suite.
 pub fn named(path: &Path) -> Option<(&'static NamedFormat, &str)> {
@@ -208,7 +211,8 @@ fn without_mark(stem: &str) -> Option<&str> {
 }
 
 /// Keys of which each suite in JSON has at least one.
-const JSON_KEYS: [&str; 12] = [
+const JSON_KEYS: [&str; 13] = [
+    "suite",
     "turns",
     "says",
     "scenario",
@@ -258,7 +262,7 @@ mod tests {
         for (file, text, right) in [
             ("hi.tests.ts", test, Some("hi.test.ts")),
             ("hi.spec.ts", test, Some("hi.test.ts")),
-            ("hi.test.tsx", test, Some("hi.test.ts")),
+            ("hi.test.tsx", test, None),
             ("hi.TEST.TS", test, Some("hi.test.ts")),
             ("hi_test.js", test, Some("hi.test.js")),
             ("test_hi.cjs", test, Some("hi.test.js")),

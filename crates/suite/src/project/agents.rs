@@ -1,12 +1,12 @@
 //! `agent` and `agents`: the agents that the project configures, and the default agent.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use model::decode::{Fields, Problems};
 use model::{Diagnostic, Node, NodeKind};
 
 use super::Setting;
-use super::environment::{Missing, take_below};
+use super::environment::{self, Environment, Missing, take_below};
 use crate::model_name;
 
 /// An agent that the project configures. Only the agent itself interprets its keys.
@@ -19,6 +19,23 @@ pub struct ProjectAgent {
     pub node: Node,
     /// References that could not be resolved, which are errors if the agent is used.
     pub missing: Vec<Diagnostic>,
+    /// Folder against which relative paths in the settings are resolved.
+    pub directory: PathBuf,
+}
+
+impl ProjectAgent {
+    /// Returns the agent with its references to the environment resolved.
+    pub fn filled(&self, environment: &Environment) -> Self {
+        let mut missing = Vec::new();
+        let node = environment::fill(&self.node, environment, &mut missing);
+        let missing = missing.into_iter().map(|missing| missing.problem).collect();
+        Self { name: self.name.clone(), node, missing, directory: self.directory.clone() }
+    }
+
+    /// Returns `true` if both have the same settings.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self.directory == other.directory && self.node.to_json() == other.node.to_json()
+    }
 }
 
 /// Name of a single agent without a `type`, which planning rejects.
@@ -46,7 +63,7 @@ pub fn read(
                         problems.push(Diagnostic::error(problem).at(place()));
                     }
                     let missing = take_below(missing, &["agents", &name.value]);
-                    agents.extend(agent(name.value.clone(), node, missing, problems));
+                    agents.extend(agent(name.value.clone(), node, missing, root, problems));
                 }
             }
             _ => problems.push(node.error(format!("`agents` must be a map of agents, not {}", node.kind_name()))),
@@ -74,7 +91,7 @@ pub fn read(
                 );
             }
             let missing = take_below(missing, &["agent"]);
-            let single = agent(name, node, missing, problems);
+            let single = agent(name, node, missing, root, problems);
             default = single.as_ref().map(|own| Setting { value: own.name.clone(), source: node.excerpt() });
             agents.extend(single);
         }
@@ -83,9 +100,15 @@ pub fn read(
     (agents, default)
 }
 
-fn agent(name: String, node: &Node, missing: Vec<Diagnostic>, problems: &mut Problems) -> Option<ProjectAgent> {
+fn agent(
+    name: String,
+    node: &Node,
+    missing: Vec<Diagnostic>,
+    root: &Path,
+    problems: &mut Problems,
+) -> Option<ProjectAgent> {
     if matches!(node.kind, NodeKind::Map(_)) {
-        return Some(ProjectAgent { name, node: node.clone(), missing });
+        return Some(ProjectAgent { name, node: node.clone(), missing, directory: root.to_owned() });
     }
     let problem = node.error(format!("an agent must be a map, not {}", node.kind_name()));
     problems.push(problem.help("write `{ type: http, url: … }`, or `agent: NAME` to choose one"));

@@ -110,19 +110,28 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     FILES.iter().map(|(name, _)| *name)
 }
 
-/// Reads the file at `path`; an empty file is `null`.
-pub fn read(path: &Path, cwd: &Path, problems: &mut Problems) -> Option<Node> {
+/// Reads the file at `path`; an empty file is `null`. A module runs in the runtime that `library` chooses.
+pub fn read(path: &Path, cwd: &Path, library: &script::Library, problems: &mut Problems) -> Option<Node> {
     let source = document::open(path, &shown(path, cwd)).map_err(|problem| problems.push(*problem)).ok()?;
     match Language::from_path(path) {
         Some(language) => document::read(&source, language, problems),
-        None => of_module(path, &source, cwd, problems),
+        None => of_module(path, &source, cwd, library, problems),
     }
 }
 
-fn of_module(path: &Path, source: &Arc<Source>, cwd: &Path, problems: &mut Problems) -> Option<Node> {
+fn of_module(
+    path: &Path,
+    source: &Arc<Source>,
+    cwd: &Path,
+    library: &script::Library,
+    problems: &mut Problems,
+) -> Option<Node> {
     const FORM: &str = "write `export default defineConfig({ … })`, or `export default { … }`";
-    warn_of_environment(source, problems);
-    let exported = module_tree::exports(path, source, cwd, true, &[&["default"]], problems)?.pop().flatten();
+    let exported = module_tree::exports_in(library, path, source, cwd, true, &[&["default"]], problems);
+    if !library.is_external(path) {
+        warn_of_environment(source, problems);
+    }
+    let exported = exported?.pop().flatten();
     let Some((_, value)) = exported else {
         problems.push(document::start(source).error("the configuration has no default export").help(FORM));
         return None;

@@ -1,10 +1,11 @@
-//! Smaller sections: `providers`, `sandbox`, `report`, `diff`, `store`.
+//! Smaller sections: `providers`, `sandbox`, `report`, `diff`, `store`, `code`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use model::decode::{Fields, Problems, choice, list, text};
 use model::{Diagnostic, Excerpt, NetworkPolicy, Node, NodeKind, RemoteMode, Requirement, nearest};
+use script::RuntimeChoice;
 
 use super::file::Dialect;
 use super::{Setting, fraction, setting};
@@ -231,6 +232,15 @@ pub fn diff(node: &Node, problems: &mut Problems) -> Option<Setting<f64>> {
     let threshold = fraction(&mut fields, "regressionThreshold", 1, problems);
     fields.finish(problems);
     threshold
+}
+
+/// Reads `code`: the runtime for the user's code.
+pub fn code(node: &Node, problems: &mut Problems) -> Option<Setting<RuntimeChoice>> {
+    let mut fields = Fields::of(node, "`code`", problems)?.in_either_case();
+    let runtime = fields.choice("runtime", &RuntimeChoice::NAMES, problems);
+    let runtime = setting(runtime, "runtime", &mut fields);
+    fields.finish(problems);
+    runtime
 }
 
 /// Reads `store`: the absolute path of the database file, or the URL of the record.

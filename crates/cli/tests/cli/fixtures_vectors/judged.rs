@@ -64,8 +64,7 @@ impl Bench {
             targets: vec![file.to_string_lossy().into_owned()],
             skill: None,
             fixtures: project.fixtures,
-            environment: Vec::new(),
-            now_ms: None,
+            ..Request::default()
         });
         problems.extend(loaded.diagnostics);
         let refused = errors(&problems);

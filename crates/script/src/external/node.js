@@ -1,0 +1,433 @@
+// Runs a user's modules in Node.js. The program starts this text in a process of its own and exchanges lines of JSON with
+// it: it asks for modules and functions to be run, and answers requests. The program resolves and compiles the user's own
+// files, and Node.js loads everything else.
+// The parameters of this text, which is the body of a function, are in `start.js`.
+const { Module, createRequire, isBuiltin, syncBuiltinESMExports } = node.module;
+const { dirname } = node.path;
+const { StringDecoder } = node.decoder;
+const { fileURLToPath, pathToFileURL } = node.url;
+const { fs, net, threads, vm } = node;
+
+// File descriptors of the pipes. The standard streams belong to the user's code.
+const INPUT = 3;
+const OUTPUT = 4;
+// Maximum length of a message, and of all that is printed, in characters.
+const LONGEST = 48 << 20;
+const MOST_PRINTED = 2 << 20;
+// Maximum nesting depth of a value.
+const DEEPEST = 128;
+
+const { JSON, Map, Object, Promise, Error, setImmediate } = globalThis;
+const { stringify, parse } = JSON;
+const exit = process.exit.bind(process);
+const settled = Promise.resolve();
+
+function send(message) {
+  const text = stringify(message);
+  if (text.length > LONGEST) throw new RangeError('the value is too large');
+  let rest = Buffer.from(`${text}\n`);
+  while (rest.length > 0) {
+    try {
+      rest = rest.subarray(fs.writeSync(OUTPUT, rest));
+    } catch (error) {
+      if (error.code === 'EAGAIN') continue;
+      // The program has ended, or does not listen any more.
+      exit(1);
+    }
+  }
+}
+
+// Values. Everything that JSON does not have is an object with the single key `$`.
+
+const functions = [];
+const indexes = new WeakMap();
+
+const isPlain = (value) => {
+  const prototype = Object.getPrototypeOf(value);
+  return prototype === Object.prototype || prototype === null;
+};
+
+// Returns what stands for a value of a class.
+function replaced(value) {
+  if (typeof value.toJSON === 'function') {
+    const json = value.toJSON();
+    return json === value ? { ...value, toJSON: undefined } : json;
+  }
+  if (value instanceof Map) return Object.fromEntries([...value].map(([key, entry]) => [typeof key === 'symbol' ? key.description : key, entry]));
+  if (value instanceof Set) return [...value];
+  if (value instanceof Error) return { name: value.name, message: value.message, ...value };
+  if (value instanceof ArrayBuffer) return [...new Uint8Array(value)];
+  if (ArrayBuffer.isView(value)) return [...(value instanceof DataView ? new Uint8Array(value.buffer) : value)];
+  if (value instanceof String || value instanceof Number || value instanceof Boolean) return value.valueOf();
+  return undefined;
+}
+
+function encode(value, above = []) {
+  switch (typeof value) {
+    case 'string':
+      return value.isWellFormed?.() === false ? value.toWellFormed() : value;
+    case 'boolean':
+      return value;
+    case 'number':
+      return Number.isFinite(value) && !Object.is(value, -0) ? value : { $: ['number', String(Object.is(value, -0) ? '-0' : value)] };
+    case 'bigint':
+      return BigInt(Number(value)) === value ? encode(Number(value)) : String(value);
+    case 'function': {
+      if (!indexes.has(value)) indexes.set(value, functions.push(value) - 1);
+      const length = Number.isFinite(value.length) ? value.length : 0;
+      return { $: ['function', indexes.get(value), typeof value.name === 'string' ? value.name : '', length] };
+    }
+    case 'object':
+      break;
+    default:
+      return { $: ['undefined'] };
+  }
+  if (value === null) return null;
+  if (above.includes(value)) throw new TypeError('the value contains itself');
+  if (above.length >= DEEPEST) throw new RangeError('the value is nested too deeply');
+  const inside = [...above, value];
+  if (Array.isArray(value)) return Array.from(value, (item) => encode(item, inside));
+  if (value instanceof RegExp) return { $: ['regex', value.source, value.flags] };
+  if (!isPlain(value) || typeof value.toJSON === 'function') {
+    const other = replaced(value);
+    if (other !== undefined) return encode(other, inside);
+  }
+  const entries = Object.entries(value).map(([key, entry]) => [key, encode(entry, inside)]);
+  // A key that is a number would change its place.
+  const isSimple = entries.every(([key]) => key !== '$' && key !== '__proto__');
+  return isSimple ? Object.fromEntries(entries) : { $: ['map', entries] };
+}
+
+function decode(value) {
+  if (typeof value !== 'object' || value === null) return value;
+  if (Array.isArray(value)) return value.map(decode);
+  const special = Object.hasOwn(value, '$') ? value.$ : undefined;
+  if (special === undefined) {
+    const map = {};
+    for (const [key, entry] of Object.entries(value)) map[key] = decode(entry);
+    return map;
+  }
+  const [kind, ...parts] = special;
+  switch (kind) {
+    case 'number':
+      return Number(parts[0]);
+    case 'regex':
+      return new RegExp(parts[0], parts[1]);
+    case 'function':
+      return functions[parts[0]];
+    case 'host': {
+      const [name, bound] = parts;
+      const given = bound.map(decode);
+      return (...rest) => request(name, [...given, ...rest]);
+    }
+    case 'map': {
+      const map = {};
+      for (const [key, entry] of parts[0]) {
+        Object.defineProperty(map, key, { value: decode(entry), writable: true, enumerable: true, configurable: true });
+      }
+      return map;
+    }
+    default:
+      return undefined;
+  }
+}
+
+const textOf = (value) => {
+  if (typeof value === 'string') return value;
+  try {
+    return stringify(value) ?? String(value);
+  } catch {
+    return 'a value that is not an error';
+  }
+};
+
+function described(error) {
+  const isError = typeof error === 'object' && error !== null && typeof error.message === 'string';
+  if (!isError) return { name: 'Error', message: textOf(error) };
+  const cause = typeof error.cause?.message === 'string' ? ` (${error.cause.message})` : '';
+  return { name: String(error.name ?? 'Error'), message: error.message + cause, plain: error.message, stack: String(error.stack ?? '') };
+}
+
+// Messages to the program that it answers, by their numbers.
+const waiting = new Map();
+let next = 1;
+
+function ask(message) {
+  const id = next++;
+  send({ ...message, id });
+  return new Promise((fulfil, reject) => {
+    waiting.set(id, { fulfil, reject });
+    hold();
+  });
+}
+
+let willPause = false;
+
+// Sends a request of the user's code.
+function request(name, given) {
+  const answer = ask({ request: name, arguments: given.map((value) => encode(value)), stack: new Error().stack });
+  if (!willPause) {
+    willPause = true;
+    // Tells the program when the code cannot go on, so that it sees the requests of that time together.
+    setImmediate(() => {
+      willPause = false;
+      send({ pause: true });
+    });
+  }
+  return answer.then(decode);
+}
+
+// Modules. The user's own files are compiled by the program, and linked here.
+
+const modules = new Map();
+let builtins = {};
+let linking = settled;
+
+const identifierOf = (builtin) => `internal:${builtin}`;
+
+// Returns a module with the values of a namespace that is complete.
+function wrapped(identifier, names, get) {
+  return new vm.SyntheticModule(
+    names,
+    function () {
+      for (const name of names) this.setExport(name, get(name));
+    },
+    { identifier },
+  );
+}
+
+const ofExports = (identifier, exports) => {
+  const isHolder = (typeof exports === 'object' && exports !== null) || typeof exports === 'function';
+  const names = isHolder ? Object.keys(exports).filter((name) => name !== 'default') : [];
+  return wrapped(identifier, [...names, 'default'], (name) => (name === 'default' ? exports : exports[name]));
+};
+
+function compiled(code, identifier) {
+  return new vm.SourceTextModule(code, {
+    identifier,
+    importModuleDynamically: async (specifier, from) => evaluated(await imported(specifier, from.identifier ?? identifier)),
+    initializeImportMeta(meta) {
+      const url = pathToFileURL(identifier).href;
+      Object.assign(meta, { url, filename: identifier, dirname: dirname(identifier) });
+      meta.resolve = (specifier) => resolve(specifier, url);
+    },
+  });
+}
+
+// Runs a CommonJS module whose text the program has compiled.
+function required(path, code) {
+  const module = new Module(path, null);
+  module.filename = path;
+  module.paths = Module._nodeModulePaths(dirname(path));
+  Module._cache[path] = module;
+  module._compile(code, path);
+  module.loaded = true;
+  return module.exports;
+}
+
+async function ownModule(path) {
+  const { kind, code } = await ask({ read: path });
+  switch (kind) {
+    case 'module':
+      return compiled(code, path);
+    case 'commonjs':
+      return ofExports(path, required(path, code));
+    case 'json':
+      return wrapped(path, ['default'], () => parse(code));
+    default:
+      return nativeModule(pathToFileURL(path).href, path);
+  }
+}
+
+async function nativeModule(specifier, from, otherwise) {
+  let url = specifier;
+  if (!isBuiltin(specifier)) {
+    try {
+      url = resolve(specifier, pathToFileURL(from).href);
+      if (url.startsWith('file:') && !fs.existsSync(fileURLToPath(url))) throw new Error(`cannot find ${specifier}`);
+    } catch (error) {
+      throw otherwise === undefined ? error : new Error(otherwise);
+    }
+  }
+  if (url.startsWith('file:') && url.endsWith('.json')) {
+    const value = createRequire(from)(fileURLToPath(url));
+    return wrapped(url, ['default'], () => value);
+  }
+  const known = modules.get(url);
+  if (known !== undefined) return known;
+  const namespace = await load(url);
+  const module = wrapped(url, Object.keys(namespace), (name) => namespace[name]);
+  modules.set(url, module);
+  return module;
+}
+
+function kept(key, make) {
+  if (!modules.has(key)) modules.set(key, make());
+  return modules.get(key);
+}
+
+async function imported(specifier, from) {
+  const builtin = from.startsWith('internal:') ? specifier : undefined;
+  const found = builtin === undefined ? await ask({ resolve: specifier, from }) : { builtin };
+  if (found.builtin !== undefined) {
+    const identifier = identifierOf(found.builtin);
+    return kept(identifier, () => compiled(builtins[found.builtin], identifier));
+  }
+  if (found.own !== undefined) return kept(found.own, () => ownModule(found.own));
+  return nativeModule(specifier, from, found.otherwise);
+}
+
+async function evaluated(module) {
+  // Modules are linked one after another, because a module cannot be linked twice at once.
+  linking = linking.catch(() => {}).then(async () => {
+    if (module.status === 'unlinked') await module.link((specifier, from) => imported(specifier, from.identifier));
+  });
+  await linking;
+  if (module.status === 'errored') throw module.error;
+  if (module.status !== 'evaluating') await module.evaluate();
+  return module;
+}
+
+const namespaceAt = async (path) => (await evaluated(await kept(path, () => ownModule(path)))).namespace;
+
+// Helpers of compiled decorators.
+Object.defineProperty(globalThis, 'babelHelpers', {
+  value: Object.freeze({
+    decorate(...given) {
+      const [decorators, target, key, own] = given;
+      const isClass = given.length < 3;
+      let result = isClass ? target : own === null ? Object.getOwnPropertyDescriptor(target, key) : own;
+      for (const decorator of [...decorators].reverse()) {
+        if (decorator === undefined) continue;
+        const made = isClass ? decorator(result) : given.length > 3 ? decorator(target, key, result) : decorator(target, key);
+        result = made || result;
+      }
+      if (given.length > 3 && result) Object.defineProperty(target, key, result);
+      return result;
+    },
+    decorateParam: (index, decorator) => (target, key) => decorator(target, key, index),
+    decorateMetadata: (key, value) => (typeof Reflect.metadata === 'function' ? Reflect.metadata(key, value) : undefined),
+  }),
+});
+
+// Calls of the program that have not ended.
+const calls = new Set();
+
+async function run(id, work) {
+  calls.add(id);
+  hold();
+  let answer;
+  try {
+    answer = { done: id, value: encode(await work()) };
+  } catch (error) {
+    answer = { failed: id, error: described(error) };
+  }
+  try {
+    send(answer);
+  } catch (error) {
+    send({ failed: id, error: described(error) });
+  }
+  calls.delete(id);
+  hold();
+}
+
+function take(message) {
+  if (message.told !== undefined) {
+    const { fulfil, reject } = waiting.get(message.told) ?? {};
+    waiting.delete(message.told);
+    hold();
+    if (message.error === undefined) fulfil?.(message.value);
+    else reject?.(new Error(message.error));
+  } else if (message.ping !== undefined) {
+    send({ pong: message.ping });
+  } else if (message.builtins !== undefined) {
+    ({ builtins } = message);
+    // Another module is loaded without what the user's code has loaded before.
+    modules.clear();
+  } else if (message.tests !== undefined) {
+    run(message.id, async () => {
+      const exports = await namespaceAt(message.tests);
+      const core = await evaluated(await imported(message.core, 'internal:'));
+      return core.namespace.open(exports);
+    });
+  } else if (message.program !== undefined) {
+    run(message.id, async () => (await namespaceAt(message.program)).default);
+  } else if (message.call !== undefined) {
+    run(message.id, () => functions[message.call](...message.arguments.map(decode)));
+  }
+}
+
+// The pipe keeps the process alive while the program owes an answer, or a call.
+const input = new net.Socket({ fd: INPUT, readable: true, writable: false });
+
+function hold() {
+  if (waiting.size > 0 || calls.size === 0) input.ref();
+  else input.unref();
+}
+
+let unread = [];
+const decoder = new StringDecoder('utf8');
+input.on('data', (bytes) => {
+  const lines = decoder.write(bytes).split('\n');
+  unread.push(lines[0]);
+  if (lines.length === 1) return;
+  const whole = [unread.join(''), ...lines.slice(1, -1)];
+  unread = [lines.at(-1)];
+  for (const line of whole) take(parse(line));
+});
+input.on('end', () => exit(0));
+input.on('error', () => exit(0));
+
+// What the user's code prints.
+let printed = 0;
+
+function printing(stream, level) {
+  let begun = '';
+  const decoder = new StringDecoder('utf8');
+  const write = (chunk, encoding, done) => {
+    const callback = typeof encoding === 'function' ? encoding : done;
+    if (printed <= MOST_PRINTED) {
+      const text = typeof chunk === 'string' ? chunk : decoder.write(Buffer.from(chunk));
+      printed += text.length;
+      begun += text.slice(0, MOST_PRINTED);
+      const lines = begun.split('\n');
+      begun = lines.pop();
+      for (const line of lines) send({ line, level });
+      if (printed > MOST_PRINTED) send({ line: '(more output was omitted)', level });
+    }
+    if (typeof callback === 'function') process.nextTick(callback);
+    return true;
+  };
+  stream.write = write;
+  return () => {
+    if (begun !== '') send({ line: begun, level });
+    begun = '';
+  };
+}
+
+const flushes = [printing(process.stdout, 'info'), printing(process.stderr, 'error')];
+
+process.exit = (code) => {
+  for (const flush of flushes) flush();
+  send({ exits: code ?? process.exitCode ?? 0, stack: new Error().stack });
+  exit(code);
+};
+process.on('uncaughtException', (error) => send({ uncaught: described(error) }));
+process.on('unhandledRejection', (reason) => send({ uncaught: described(reason) }));
+process.on('beforeExit', () => {
+  send({ idle: true });
+  input.ref();
+});
+
+Error.stackTraceLimit = 50;
+
+// Processes and threads that the user's code starts do not begin with this text.
+process.execArgv = [];
+threads.Worker = class Worker extends threads.Worker {
+  constructor(file, options) {
+    super(file, { execArgv: [], ...options });
+  }
+};
+syncBuiltinESMExports();
+
+send({ hello: process.versions.node, hasModules: typeof vm.SourceTextModule === 'function' });

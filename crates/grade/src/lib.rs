@@ -87,7 +87,7 @@ mod verdict;
 mod warning;
 mod yaml;
 
-pub use assertion::ran_nothing;
+pub use assertion::{ran_nothing, schema_errors};
 pub use assertion_type::{Assertion, Field, Parameter};
 pub use assertions::{ASSERTIONS, find};
 pub use check::{Check, claim, compile, grade, nothing_asserted};

@@ -37,6 +37,11 @@ pub fn conversation_schema(assertion: Value) -> Value {
     with_assertion(schema, assertion)
 }
 
+/// Returns the JSON Schema of tests of MCP servers, for editors. `assertion` is the schema of an entry in `expect`.
+pub fn mcp_schema(assertion: Value) -> Value {
+    with_assertion(schema::document("mcp"), assertion)
+}
+
 fn with_assertion(mut schema: Map<String, Value>, assertion: Value) -> Value {
     schema["definitions"]["assertion"] = assertion;
     Value::Object(schema)

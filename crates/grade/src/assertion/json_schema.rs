@@ -1,7 +1,8 @@
 //! `json_schema`: the answer is JSON that conforms to a schema.
 
 use expect::schema::{Patterns, Schema, SchemaError};
-use model::NodeKind;
+use model::decode::Problems;
+use model::{Node, NodeKind, Source};
 use script::{DEFAULT_BUDGET, Regex};
 use serde_json::Value;
 
@@ -40,9 +41,32 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
         reading.problems.push(node.error(format!("`schema` must be a JSON Schema, a map, not {}", node.kind_name())));
         return None;
     }
-    let patterns: Arc<dyn Patterns> = Arc::new(Engine);
-    let schema = Schema::compile(node, &patterns, reading.problems)?;
+    let schema = Schema::compile(node, &patterns(), reading.problems)?;
     Some(Arc::new(JsonSchema { schema, place: SourceLocation::from_node(node) }))
+}
+
+/// Returns the regular expressions for schemas.
+pub(crate) fn patterns() -> Arc<dyn Patterns> {
+    Arc::new(Engine)
+}
+
+/// Returns the errors of `value`, with their paths. A schema without `$schema` is one of draft 2020-12.
+///
+/// # Errors
+/// Returns the reason if the schema is not valid, or if it is not known whether the value is.
+pub fn schema_errors(schema: &Value, value: &Value) -> Result<Vec<String>, String> {
+    let mut schema = schema.clone();
+    if let Value::Object(entries) = &mut schema {
+        entries.entry("$schema").or_insert_with(|| "https://json-schema.org/draft/2020-12/schema".into());
+    }
+    let node = Node::from_json(&schema, &Source::new("schema", ""));
+    let mut problems = Problems::new();
+    let Some(schema) = Schema::compile(&node, &patterns(), &mut problems) else {
+        let problem = problems.iter().find(|problem| problem.is_error());
+        return Err(problem.map(|problem| problem.message.clone()).unwrap_or_default());
+    };
+    let errors = schema.validate(value).map_err(|undecided| undecided.to_string())?;
+    Ok(errors.iter().map(ToString::to_string).collect())
 }
 
 /// Regular expressions of the script engine, for use in schemas.

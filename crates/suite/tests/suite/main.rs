@@ -9,6 +9,7 @@ mod evals;
 mod fixtures;
 mod foreign;
 mod fuzz;
+mod mcp;
 mod mended;
 mod rows;
 mod scenario;

@@ -1,0 +1,288 @@
+//! `mcp`: tests of a server that speaks the Model Context Protocol. The checks of trialrun are a case each, and so is each
+//! call, or each sequence of calls in one session.
+//!
+//! A message to the server is JSON that the agent `mcp` understands: `{"call": "add", "arguments": {}}`.
+
+use std::sync::Arc;
+
+use model::decode::{self, Fields, Problems};
+use model::{Arguments, AssertionScope, AssertionSpec, Case, Node, NodeKind, Spanned, UserMessage};
+use serde_json::{Map, Value, json};
+
+use super::assertions::Assertions;
+use super::scenario::{checked_id, refuse_tags, skip, with_common_fields};
+use super::{Format, SuiteFile};
+use crate::library::Library;
+
+/// The `mcp` format.
+pub const MCP: Format = Format {
+    name: NAME,
+    mark: "a YAML or JSON map with `suite: mcp`",
+    fails_alone: false,
+    is_meant: |text| text.lines().any(|line| line.replace(['"', '\'', ' ', ',', '{', '}'], "") == "suite:mcp"),
+    resembles: recognises,
+    recognises,
+    read,
+};
+
+/// Name of the format, which is also that of the agent.
+const NAME: &str = "mcp";
+
+/// Keys of the checks of trialrun, in the order of their cases.
+const CHECKS: [&str; 4] = ["contract", "protocol", "safety", "fuzz"];
+
+/// Keys of calls in other programs.
+const SYNONYMS: [(&str, &str); 6] = [
+    ("tool", "call"),
+    ("args", "arguments"),
+    ("input", "arguments"),
+    ("output", "returns"),
+    ("id", "name"),
+    ("assertions", "expect"),
+];
+
+fn recognises(file: &SuiteFile<'_>) -> bool {
+    file.root.get("suite").and_then(Node::as_str) == Some(NAME)
+}
+
+fn read(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Vec<Arc<Case>> {
+    refuse_tags(file.root, problems);
+    let Some(mut fields) = Fields::of(file.root, "the suite", problems) else { return Vec::new() };
+    fields.get("suite");
+    let shared = with_common_fields(Case::new(NAME, file.root.excerpt()), &mut fields, file, library, problems);
+    let mut runner = shared.runner.as_ref().clone();
+    // Only this agent understands the messages. The command line and the project can name another one.
+    runner.agent.get_or_insert_with(|| (NAME.to_owned(), file.root.excerpt()));
+    let skip = skip(&mut fields, problems);
+    let shared = Case { runner: Arc::new(runner), skip, ..shared };
+    let mut cases = Vec::new();
+    for key in CHECKS {
+        let Some(node) = fields.get(key) else { continue };
+        let case = check(key, node, &shared, problems);
+        cases.extend(case);
+    }
+    for (index, item) in fields.list("calls", problems).unwrap_or_default().iter().enumerate() {
+        cases.extend(call(index, item, &shared, problems));
+    }
+    if cases.is_empty() && problems.is_empty() {
+        let problem = file.root.error("the suite has no cases");
+        problems.push(
+            problem.help(format!("write `calls`, or one of {}", CHECKS.map(|key| format!("`{key}`")).join(", "))),
+        );
+    }
+    fields.finish(problems);
+    cases.into_iter().map(Arc::new).collect()
+}
+
+/// Reads one of the checks. Returns `None` if it is turned off.
+fn check(key: &'static str, node: &Node, shared: &Case, problems: &mut Problems) -> Option<Case> {
+    let mut message = json!({"check": key});
+    let mut rules = Map::new();
+    match &node.kind {
+        NodeKind::Bool(false) => return None,
+        NodeKind::Bool(true) if key != "contract" => {}
+        NodeKind::String(_) if key == "contract" => {
+            let file = decode::text(node, "`contract`", problems)?;
+            message["file"] = file.into();
+        }
+        _ => {
+            let what = format!("`{key}`");
+            let mut fields = Fields::of(node, &what, problems)?;
+            if key == "contract"
+                && let Some(file) = fields.required_text("file", problems)
+            {
+                message["file"] = file.into();
+            }
+            let mut number = |name: &'static str, fields: &mut Fields<'_>, problems: &mut Problems| {
+                if let Some(value) = fields.whole(name, 1, problems) {
+                    message[name] = value.into();
+                }
+            };
+            match key {
+                "safety" => number("calls", &mut fields, problems),
+                "fuzz" => {
+                    number("seed", &mut fields, problems);
+                    number("inputs", &mut fields, problems);
+                    for name in ["only", "except"] {
+                        if let Some(tools) = fields.texts(name, problems) {
+                            message[name] = tools.into();
+                        }
+                    }
+                    if let Some(ms) = fields.duration_ms("call_timeout", problems) {
+                        message["timeout_ms"] = ms.into();
+                    }
+                }
+                _ => {}
+            }
+            if let Some(ignored) = fields.texts("ignore", problems) {
+                rules.insert("ignore".to_owned(), ignored.into());
+            }
+            if let Some(advisory) = fields.boolean("advisory", problems) {
+                rules.insert("advisory".to_owned(), advisory.into());
+            }
+            fields.finish(problems);
+        }
+    }
+    rules.insert("type".to_owned(), "mcp_rules".into());
+    let spec = spec(&at(node, &Value::Object(rules)), "rules", "mcp_rules", AssertionScope::Trial);
+    Some(Case {
+        id: key.to_owned(),
+        source: node.excerpt(),
+        messages: vec![UserMessage::text(message.to_string())],
+        assertions: vec![spec],
+        ..shared.clone()
+    })
+}
+
+/// Reads an item of `calls`: a call, or several as its `steps`.
+fn call(index: usize, item: &Node, shared: &Case, problems: &mut Problems) -> Option<Case> {
+    let mut fields = Fields::of(item, "a call", problems)?.with_synonyms(&SYNONYMS);
+    let name = fields.text("name", problems);
+    let id = fields.get("name").filter(|_| name.is_some()).and_then(|node| checked_id(node, "name", problems));
+    let mut assertions = Assertions::default();
+    let mut specs = Vec::new();
+    let mut messages = Vec::new();
+    let description = fields.any_text("description", problems);
+    let skip = skip(&mut fields, problems).or_else(|| shared.skip.clone());
+    let steps = fields.list("steps", problems);
+    let title = match steps {
+        Some(steps) => {
+            for (number, step) in steps.iter().enumerate() {
+                let mut fields = Fields::of(step, "a step", problems)?.with_synonyms(&SYNONYMS);
+                messages.extend(message(number + 1, &mut fields, &mut assertions, &mut specs, problems));
+                fields.finish(problems);
+            }
+            if messages.is_empty() {
+                problems.push(item.error("`steps` has no calls"));
+            }
+            format!("steps-{}", index + 1)
+        }
+        None => {
+            messages.extend(message(1, &mut fields, &mut assertions, &mut specs, problems));
+            let tool = fields.get("call").and_then(Node::as_str).unwrap_or("call");
+            format!("{tool}-{}", index + 1)
+        }
+    };
+    fields.finish(problems);
+    let must_assert = !assertions.has_unread();
+    specs.extend(assertions.finish());
+    Some(Case {
+        id: id.unwrap_or(title),
+        source: item.excerpt(),
+        description: description.or_else(|| shared.description.clone()),
+        messages,
+        must_assert,
+        assertions: specs,
+        skip,
+        ..shared.clone()
+    })
+}
+
+/// Reads a call, the message `number` of its case. What it expects of the answer is added to `specs` and `assertions`.
+fn message(
+    number: usize,
+    fields: &mut Fields<'_>,
+    assertions: &mut Assertions,
+    specs: &mut Vec<AssertionSpec>,
+    problems: &mut Problems,
+) -> Option<UserMessage> {
+    let place = fields.node();
+    let tool = fields.required_text("call", problems);
+    let mut call = json!({"call": tool.clone().unwrap_or_default(), "arguments": {}});
+    if let Some(arguments) = fields.get("arguments") {
+        // A call with other arguments than a map is a test too.
+        call["arguments"] = arguments.to_json();
+    }
+    if let Some(ms) = fields.duration_ms("timeout", problems) {
+        call["timeout_ms"] = ms.into();
+    }
+    let scope = AssertionScope::Reply(number);
+    let name = |part: &str| if number == 1 { part.to_owned() } else { format!("{part}-{number}") };
+    let mut expect = |part: &str, place: &Node, expectation: Node| {
+        let entries = vec![(Spanned::new("expect".to_owned(), place.span), expectation)];
+        specs.push(spec(&Node { kind: NodeKind::Map(entries), ..place.clone() }, &name(part), "expect", scope));
+    };
+    let of = |key: &str, value: Node| Node {
+        kind: NodeKind::Map(vec![(Spanned::new(key.to_owned(), value.span), value.clone())]),
+        ..value
+    };
+    let cancelled = fields.duration_ms("cancel_after", problems);
+    let (fails, error) = (fields.get("fails"), fields.get("error"));
+    match (cancelled, fails, error) {
+        (Some(ms), None, None) => {
+            call["cancel_after_ms"] = ms.into();
+            let node = fields.get("cancel_after").unwrap_or(place);
+            expect("cancelled", node, at(node, &json!({"cancelled": true, "alive": true})));
+        }
+        (None, Some(node), None) => {
+            let mut parts = vec![(Spanned::new("isError".to_owned(), node.span), at(node, &json!(true)))];
+            match &node.kind {
+                NodeKind::Bool(true) => {}
+                _ => parts.push((Spanned::new("text".to_owned(), node.span), node.clone())),
+            }
+            expect("fails", node, Node { kind: NodeKind::Map(parts), ..node.clone() });
+        }
+        (None, None, Some(node)) => {
+            let expectation = match &node.kind {
+                NodeKind::Bool(true) => at(node, &json!({"$exists": true})),
+                NodeKind::Number(_) => of("code", node.clone()),
+                _ => node.clone(),
+            };
+            expect("error", node, of("error", expectation));
+        }
+        (None, None, None) => {
+            let fine = json!({"isError": false, "error": {"$exists": false}, "schemaErrors": {"$exists": false}});
+            expect("succeeds", place, at(place, &fine));
+        }
+        _ => {
+            let problem = place.error("a call can have only one of `cancel_after`, `fails` and `error`");
+            problems.push(problem);
+        }
+    }
+    if let Some(node) = fields.get("returns") {
+        expect("returns", node, of("output", node.clone()));
+    }
+    if let Some(ms) = fields.duration_ms("within", problems) {
+        let node = fields.get("within").unwrap_or(place);
+        expect("within", node, at(node, &json!({"durationMs": {"$lte": ms}})));
+    }
+    if let Some(bytes) = fields.whole("max_bytes", 1, problems) {
+        let node = fields.get("max_bytes").unwrap_or(place);
+        expect("max-bytes", node, at(node, &json!({"bytes": {"$lte": bytes}})));
+    }
+    if let Some(count) = fields.whole("progress", 1, problems) {
+        call["progress"] = true.into();
+        let node = fields.get("progress").unwrap_or(place);
+        expect("progress", node, at(node, &json!({"progress": {"$gte": count}})));
+    }
+    if let Some(items) = fields.list("expect", problems) {
+        assertions.read(items, scope, problems);
+    }
+    tool.map(|_| UserMessage::text(call.to_string()))
+}
+
+fn spec(node: &Node, id: &str, kind: &str, about: AssertionScope) -> AssertionSpec {
+    AssertionSpec {
+        node: node.clone(),
+        arguments: Arguments::Fields,
+        about,
+        id: id.to_owned(),
+        kind: Spanned::new(kind.to_owned(), node.span),
+        weight: 1.0,
+    }
+}
+
+/// Returns a value as if it were written at `place`.
+fn at(place: &Node, value: &Value) -> Node {
+    let kind = match value {
+        Value::Null => NodeKind::Null,
+        Value::Bool(value) => NodeKind::Bool(*value),
+        Value::Number(number) => NodeKind::Number(number.clone()),
+        Value::String(text) => NodeKind::String(text.clone()),
+        Value::Array(items) => NodeKind::List(items.iter().map(|item| at(place, item)).collect()),
+        Value::Object(entries) => NodeKind::Map(
+            entries.iter().map(|(key, value)| (Spanned::new(key.clone(), place.span), at(place, value))).collect(),
+        ),
+    };
+    Node { kind, tag: None, ..place.clone() }
+}

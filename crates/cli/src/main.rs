@@ -107,6 +107,7 @@ fn dispatch(args: Args, terminal: &terminal::Terminal) -> Result<ExitCode, error
         Command::Audit(args) => command::audit::run(&global, &args, terminal),
         Command::Mcp => command::mcp::run(&global),
         Command::Rpc => command::rpc::run(&global, terminal),
+        Command::McpLock(args) => command::mcp_lock::run(&global, &args, terminal),
         Command::Discover(args) => command::discover::run(&global, &args, terminal),
         Command::Gen(args) => command::generation::run(&global, &args, terminal),
         Command::Trend(args) => command::trend::run(&global, &args, terminal),

@@ -22,6 +22,8 @@ const MAX_PAGES: usize = 1000;
 const MAX_ROUNDS: usize = 10;
 /// Maximum number of messages that are kept because they are not an answer.
 const MAX_HEARD: usize = 10_000;
+/// Maximum length of a message that is shown, in characters.
+const MAX_SHOWN: usize = 200;
 
 /// Answers requests of the server, given the method and the parameters. `None` refuses them.
 pub type Responder = Arc<dyn Fn(&str, &Value) -> Option<Value> + Send + Sync>;
@@ -87,7 +89,9 @@ pub struct Client {
     pending: HashMap<u64, Pending>,
     heard: Vec<Value>,
     strays: Vec<Value>,
+    repeated: Vec<Value>,
     noise: Vec<String>,
+    unmarked: Vec<String>,
     traffic: Vec<(Direction, String)>,
     /// True if an error without an id is the answer to the only open request.
     pairs_errors: bool,
@@ -116,7 +120,9 @@ impl Client {
             pending: HashMap::new(),
             heard: Vec::new(),
             strays: Vec::new(),
+            repeated: Vec::new(),
             noise: Vec::new(),
+            unmarked: Vec::new(),
             traffic: Vec::new(),
             pairs_errors: true,
             has_ended: false,
@@ -421,6 +427,9 @@ impl Client {
         match received {
             Received::Message { message, text, status } => {
                 self.keep(Direction::Received, || text.clone());
+                if message["jsonrpc"] != "2.0" {
+                    push(&mut self.unmarked, model::text::shortened(&text, MAX_SHOWN));
+                }
                 if message.get("method").is_some() {
                     self.hear(message);
                 } else {
@@ -470,7 +479,9 @@ impl Client {
         let only = waiting.next().filter(|_| waiting.next().is_none());
         let mistaken = as_text.filter(|id| self.pending.contains_key(id));
         let unnamed = only.filter(|_| self.pairs_errors && id.is_null() && message.get("error").is_some());
-        let Some(number) = known.or(mistaken).or(unnamed) else { return push(&mut self.strays, message.clone()) };
+        let is_repeated = id.as_u64().is_some_and(|id| id <= self.last_id);
+        let others = if is_repeated { &mut self.repeated } else { &mut self.strays };
+        let Some(number) = known.or(mistaken).or(unnamed) else { return push(others, message.clone()) };
         let Some(pending) = self.pending.get_mut(&number) else { return };
         let duration = pending.started.elapsed();
         let answer = match (mistaken, answer(message)) {
@@ -491,9 +502,19 @@ impl Client {
         std::mem::take(&mut self.strays)
     }
 
+    /// Takes the further answers to requests that were answered already.
+    pub fn take_repeated(&mut self) -> Vec<Value> {
+        std::mem::take(&mut self.repeated)
+    }
+
     /// Takes the output that is not a message.
     pub fn take_noise(&mut self) -> Vec<String> {
         std::mem::take(&mut self.noise)
+    }
+
+    /// Takes the messages without `jsonrpc` `2.0`.
+    pub fn take_unmarked(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.unmarked)
     }
 
     /// Takes the messages in both directions, if they are kept.
@@ -562,7 +583,7 @@ mod tests {
         Stdio::new(stdin, stdout)
     }
 
-    fn result(message: &Value, result: Value) -> Value {
+    fn result(message: &Value, result: &Value) -> Value {
         json!({"jsonrpc": "2.0", "id": message["id"], "result": result})
     }
 
@@ -576,18 +597,18 @@ mod tests {
             Some("server/discover") => vec![error(&message, -32601)],
             Some("initialize") => vec![result(
                 &message,
-                json!({
+                &json!({
                     "protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}
                 }),
             )],
             Some("tools/list") if message["params"]["cursor"] == "2" => {
-                vec![result(&message, json!({"tools": [{"name": "b"}]}))]
+                vec![result(&message, &json!({"tools": [{"name": "b"}]}))]
             }
             Some("tools/list") => {
                 assert!(message.get("params").is_none(), "{message}");
                 vec![
                     json!({"jsonrpc": "2.0", "id": "p", "method": "ping"}),
-                    result(&message, json!({"tools": [{"name": "a"}], "nextCursor": "2"})),
+                    result(&message, &json!({"tools": [{"name": "a"}], "nextCursor": "2"})),
                 ]
             }
             _ => vec![],
@@ -611,14 +632,14 @@ mod tests {
                 Some("server/discover") => {
                     vec![result(
                         &message,
-                        json!({"resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {}}),
+                        &json!({"resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {}}),
                     )]
                 }
                 _ if message["params"].get("inputResponses").is_none() => {
                     let requests = json!({"name": {"method": "elicitation/create", "params": {"message": "Who?"}}});
                     vec![result(
                         &message,
-                        json!({"resultType": "input_required", "inputRequests": requests, "requestState": "s"}),
+                        &json!({"resultType": "input_required", "inputRequests": requests, "requestState": "s"}),
                     )]
                 }
                 _ => {
@@ -626,7 +647,7 @@ mod tests {
                     let text = message["params"]["inputResponses"]["name"]["content"]["name"].clone();
                     vec![result(
                         &message,
-                        json!({"resultType": "complete", "content": [{"type": "text", "text": text}]}),
+                        &json!({"resultType": "complete", "content": [{"type": "text", "text": text}]}),
                     )]
                 }
             }
@@ -650,7 +671,7 @@ mod tests {
             Some("null") => vec![json!({"jsonrpc": "2.0", "id": null, "error": {"code": -32600, "message": "no"}})],
             Some("progress") => vec![
                 json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progress": 1}}),
-                result(&message, json!({"isError": true})),
+                result(&message, &json!({"isError": true})),
             ],
             _ => vec![],
         };

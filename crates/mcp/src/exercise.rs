@@ -1,5 +1,6 @@
 //! Calls of a server's tools: with generated arguments, and to see if its tools stay the same.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use model::text::shortened;
@@ -108,6 +109,8 @@ struct Observations {
     traces: Vec<String>,
     outputs: Vec<String>,
     results: Vec<String>,
+    /// Results that were checked, because many are equal and a check takes long.
+    checked: HashSet<String>,
 }
 
 /// Calls tools with generated arguments. Arguments that the schema does not allow must be errors, and no arguments may
@@ -196,7 +199,9 @@ impl Observations {
         if is_error && STACK_TRACES.iter().any(|trace| text.contains(trace)) {
             self.traces.push(format!("{at}: {}", shortened(&text, 120)));
         }
-        if let Some(result) = exchange.answer.as_result() {
+        if let Some(result) = exchange.answer.as_result()
+            && self.checked.insert(result.to_string())
+        {
             let is_input = result["resultType"] == "input_required";
             let definition = if is_input { "InputRequiredResult" } else { "CallToolResult" };
             let errors = definition::errors(era, definition, result, schemas);

@@ -60,7 +60,7 @@ pub async fn check_protocol(connector: &mut dyn Connector, schemas: SchemaCheck)
                 let rule = "a program ends when its stdin is closed";
                 match ends {
                     Some(ends) => {
-                        report.holds(Tier::Advisory, "ends", rule, ends, || "it was still running".to_owned())
+                        report.holds(Tier::Advisory, "ends", rule, ends, || "it was still running".to_owned());
                     }
                     None => report.skip(Tier::Advisory, "ends", rule, "the server is not a program"),
                 }
@@ -91,6 +91,9 @@ struct Phase<'a> {
     report: &'a mut Report,
     schemas: SchemaCheck,
 }
+
+/// A check of an HTTP request: importance, id, rule, headers, and the statuses that are right.
+type HttpCheck<'a> = (Tier, &'a str, &'static str, Vec<(&'a str, &'a str)>, &'static [u16]);
 
 /// Describes what came instead of what is required.
 fn seen(outcome: &Result<Exchange, Failure>) -> String {
@@ -187,11 +190,11 @@ impl Phase<'_> {
                         tools = self.client.tools().await.unwrap_or_default();
                         let rule = "the pages of the list end, and no item is in it twice";
                         self.report.none(Mandatory, "tools_are_unique", rule, twice(&tools, "name"));
+                        let outcome = self.ask(method, json!({"cursor": "trialrun-no-such-cursor"})).await;
+                        let rule = "an unknown cursor is an error";
+                        self.report
+                            .holds(Advisory, "unknown_cursor", rule, code(&outcome).is_some(), || seen(&outcome));
                     }
-                    let rule = "an unknown cursor is an error";
-                    let outcome = self.ask(method, json!({"cursor": "trialrun-no-such-cursor"})).await;
-                    self.report
-                        .holds(Advisory, &format!("{id}_cursor"), rule, code(&outcome).is_some(), || seen(&outcome));
                 }
                 // Servers need not offer templates.
                 None if is_offered && key != "resourceTemplates" => {
@@ -482,8 +485,7 @@ impl Phase<'_> {
             headers
         };
         let body = message.to_string();
-        let rejects = |statuses: &'static [u16]| move |status: u16| statuses.contains(&status);
-        let mut checks: Vec<(Tier, &str, &'static str, Vec<(&str, &str)>, &'static [u16])> = vec![
+        let mut checks: Vec<HttpCheck<'_>> = vec![
             (Mandatory, "http_request", "a request is answered with status 200", usual.to_vec(), &[200]),
             (
                 Mandatory,
@@ -550,7 +552,7 @@ impl Phase<'_> {
             let reply = http.raw("POST", &headers, Some(body.clone()), IGNORED).await;
             let (is_fine, shown) = match reply {
                 Ok(reply) => (
-                    rejects(statuses)(reply.status),
+                    statuses.contains(&reply.status),
                     format!("status {}: {}", reply.status, shortened(&reply.body, 120)),
                 ),
                 Err(failure) => (false, failure.to_string()),
@@ -594,13 +596,14 @@ impl Phase<'_> {
     /// Checks everything that the server has sent.
     async fn messages(&mut self) {
         use Tier::Mandatory;
-        let noise = self.client.take_noise();
+        let (noise, unmarked) = (self.client.take_noise(), self.client.take_unmarked());
         let heard = self.client.take_heard();
         let strays = self.client.take_strays();
         self.report.none(Mandatory, "only_messages", "the server sends only messages", noise);
-        let odd = heard.iter().chain(&strays).filter(|message| message["jsonrpc"] != "2.0").map(ToString::to_string);
-        self.report.none(Mandatory, "jsonrpc", "each message has `jsonrpc` `2.0`", odd);
-        let odd = strays.iter().filter(|stray| !stray["id"].is_null()).map(ToString::to_string);
+        self.report.none(Mandatory, "jsonrpc", "each message has `jsonrpc` `2.0`", unmarked);
+        let repeated = self.client.take_repeated();
+        let strays = strays.iter().filter(|stray| !stray["id"].is_null());
+        let odd = strays.chain(&repeated).map(ToString::to_string);
         self.report.none(Mandatory, "ids", "a response has the id of a request, and there is one for each", odd);
         let is_notification = |message: &&Value| message.get("id").is_none();
         let mut problems = Vec::new();

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sandbox::{Breakage, Sandbox};
+use tokio::process::Command;
 
 use super::config::{MESSAGE, PROJECT, ProgramConfig};
 use crate::process::Process;
@@ -73,23 +74,18 @@ impl Launch {
     }
 
     /// Returns the program's name, for messages.
-    pub(super) fn program(&self) -> &str {
+    pub(crate) fn program(&self) -> &str {
         self.words.first().map_or("", String::as_str)
     }
 
     /// Returns the script that `command` names and that does not exist. If the program fails without an answer, this
     /// is the reason.
-    pub(super) fn missing_script(&self) -> Option<&str> {
+    pub(crate) fn missing_script(&self) -> Option<&str> {
         self.missing_script.as_deref()
     }
 
     /// Starts the program, with `message` inserted into its arguments if they contain the placeholder.
     pub(crate) fn start(&self, message: Option<&str>) -> Result<Process, String> {
-        let put_in = |word: &String| message.map_or_else(|| word.clone(), |message| word.replace(MESSAGE, message));
-        let words: Vec<String> = self.words.iter().map(put_in).collect();
-        let args: Vec<&OsStr> = words.iter().skip(1).map(OsStr::new).collect();
-        let mut command = self.sandbox.command(OsStr::new(self.program()), &args, &self.env);
-        command.current_dir(&self.cwd);
         let failed = |error: io::Error| {
             let hint = match error.kind() {
                 io::ErrorKind::ArgumentListTooLong | io::ErrorKind::InvalidInput => {
@@ -99,7 +95,17 @@ impl Launch {
             };
             format!("cannot start {}: {error}{hint}", self.program())
         };
-        Process::start(command).map(Process::without_waiting).map_err(failed)
+        Process::start(self.command(message)).map(Process::without_waiting).map_err(failed)
+    }
+
+    /// Returns the command that starts the program, with `message` inserted into its arguments.
+    pub(crate) fn command(&self, message: Option<&str>) -> Command {
+        let put_in = |word: &String| message.map_or_else(|| word.clone(), |message| word.replace(MESSAGE, message));
+        let words: Vec<String> = self.words.iter().map(put_in).collect();
+        let args: Vec<&OsStr> = words.iter().skip(1).map(OsStr::new).collect();
+        let mut command = self.sandbox.command(OsStr::new(self.program()), &args, &self.env);
+        command.current_dir(&self.cwd);
+        command
     }
 
     /// Checks that the program exists, so that a missing one is reported early.

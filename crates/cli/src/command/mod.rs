@@ -21,6 +21,7 @@ pub mod licenses;
 pub mod list;
 pub mod man;
 pub mod mcp;
+pub mod mcp_lock;
 pub mod merge;
 pub mod pause;
 pub mod plan;
@@ -44,7 +45,7 @@ use clap::Subcommand;
 
 /// Groups of commands in the help, with the names of their commands. A test checks that each command is in one.
 pub const GROUPS: [(&str, &[&str]); 6] = [
-    ("Write and check tests", &["init", "discover", "gen", "check", "audit", "list", "plan"]),
+    ("Write and check tests", &["init", "discover", "gen", "check", "audit", "list", "plan", "mcp-lock"]),
     ("Run", &["run", "view", "cassettes", "rerun", "mcp", "rpc"]),
     ("Workers", &["work", "workers", "pause", "continue", "cancel"]),
     ("Read results", &["show", "status", "history", "report", "compare", "trend", "bisect", "calibrate"]),
@@ -111,6 +112,8 @@ pub enum Command {
     /// Serve list, check, run, show, compare and audit to coding agents, with the Model Context Protocol on stdin and
     /// stdout
     Mcp,
+    /// Write the contract of an MCP server, or compare the server with it
+    McpLock(mcp_lock::McpLockArgs),
     /// Serve programs in other languages, with JSON-RPC 2.0 on stdin and stdout
     Rpc,
     /// Compare two runs, or the models, agents or variants of one

@@ -23,6 +23,8 @@ enum Kind {
     Scenario,
     /// A conversation file.
     Conversation,
+    /// Tests of an MCP server.
+    Mcp,
     /// A fixtures file.
     Fixtures,
     /// The suite of a skill, `evals.json`.
@@ -62,6 +64,7 @@ fn schema(kind: Kind) -> Schema {
     Schema::Json(match kind {
         Kind::Scenario => suite::scenario_schema(grade::assertion_schema(&["id"])),
         Kind::Conversation => suite::conversation_schema(grade::assertion_schema(&[])),
+        Kind::Mcp => suite::mcp_schema(grade::assertion_schema(&[])),
         Kind::Fixtures => suite::fixture_schema(),
         Kind::Evals => suite::evals_schema(),
         Kind::Config => suite::config_schema(),

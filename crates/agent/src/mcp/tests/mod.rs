@@ -1,0 +1,193 @@
+//! Tests with a server that has one of many defects.
+
+mod fixture;
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use mcp::{
+    BoxFuture, Connector, FuzzOptions, Http, Options, Report, Transport, check_fuzz, check_protocol, check_safety,
+};
+use serde_json::json;
+
+use self::fixture::{Fixture, InProcess};
+use crate::tests::loopback::{CannedResponse, Loopback, ReceivedRequest};
+
+/// Defects, and the rule that finds each.
+const PROTOCOL: [(&str, &str); 29] = [
+    ("answers unknown methods", "2025-11-25.unknown_method"),
+    ("drops text ids", "2026-07-28.text_ids"),
+    ("answers notifications", "2026-07-28.notifications"),
+    ("writes a log to stdout", "2025-11-25.only_messages"),
+    ("omits jsonrpc", "2025-11-25.jsonrpc"),
+    ("answers twice", "2026-07-28.ids"),
+    ("errors without a message", "2025-11-25.errors"),
+    ("lists a tool twice", "2026-07-28.tools_are_unique"),
+    ("has a schema of a list", "2025-11-25.input_schemas"),
+    ("has an invalid schema", "2025-11-25.output_schemas"),
+    ("hides its tools", "2026-07-28.declares_tools"),
+    ("ends at a bad line", "2026-07-28.invalid_lines"),
+    ("calls unknown tools", "2025-11-25.unknown_tool"),
+    ("calls tools without a name", "2026-07-28.call_without_name"),
+    ("invents a version", "2025-11-25.version"),
+    ("initialises without capabilities", "2025-11-25.first_result"),
+    ("has no ping", "2025-11-25.ping"),
+    ("takes any cursor", "2025-11-25.unknown_cursor"),
+    ("sends an unknown notification", "2025-11-25.server_notifications"),
+    ("asks for sampling", "2026-07-28.client_capabilities"),
+    ("stays when stdin is closed", "2025-11-25.ends"),
+    ("takes any version", "2026-07-28.unknown_version"),
+    ("wrong error about versions", "2026-07-28.unsupported_version_error"),
+    ("omits the type of results", "2026-07-28.list_tools"),
+    ("invents prompts", "2025-11-25.unknown_prompt"),
+    ("invents resources", "2026-07-28.unknown_resource"),
+    ("reads nothing", "2025-11-25.read_resource"),
+    ("needs no metadata", "2026-07-28.request_without_metadata"),
+    ("", ""),
+];
+const FUZZ: [(&str, &str); 11] = [
+    ("ends at other scripts", "no_crash"),
+    ("hangs at long texts", "no_hang"),
+    ("takes any arguments", "invalid_arguments"),
+    ("refuses valid arguments", "valid_arguments"),
+    ("returns another type", "outputs"),
+    ("returns no structured content", "outputs"),
+    ("returns no content", "results"),
+    ("has internal errors", "internal_errors"),
+    ("shows its code", "stack_traces"),
+    ("omits the type of results", "results"),
+    ("", ""),
+];
+const SAFETY: [(&str, &str); 12] = [
+    ("hides text", "hidden_text"),
+    ("instructs the model", "instructions"),
+    ("wants secrets", "secrets"),
+    ("steers another tool", "other_tools"),
+    ("loads an image", "encoded_data"),
+    ("collects the conversation", "collecting_arguments"),
+    ("has a lookalike", "lookalike_names"),
+    ("only pretends to read", "annotations"),
+    ("changes after three calls", "same_tools"),
+    ("changes in another connection", "same_tools_again"),
+    ("returns instructions", "results_with_instructions"),
+    ("", ""),
+];
+
+fn assert_found(report: &Report, defect: &str, rule: &str) {
+    let broken = report.broken();
+    match defect {
+        "" => assert_eq!(broken, [""; 0], "{}", report.describe()),
+        _ => assert!(broken.contains(&rule), "{defect}: {}", report.describe()),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn defects_in_the_protocol_are_found_and_a_clean_server_has_none() {
+    for (defect, rule) in PROTOCOL {
+        let report = check_protocol(&mut InProcess::new(defect), grade::schema_errors).await.unwrap();
+        assert_found(&report, defect, rule);
+        assert!(report.rules.len() > 60, "{}", report.rules.len());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn generated_arguments_find_defects_and_a_clean_server_has_none() {
+    for (defect, rule) in FUZZ {
+        let (fuzz, options) = (FuzzOptions { inputs: 100, ..FuzzOptions::default() }, Options::default());
+        let report = check_fuzz(&mut InProcess::new(defect), &fuzz, &options, grade::schema_errors).await.unwrap();
+        assert_found(&report, defect, rule);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn poisoned_servers_are_found_and_a_clean_server_is_safe() {
+    for (defect, rule) in SAFETY {
+        let limit = Duration::from_secs(1);
+        let report = check_safety(&mut InProcess::new(defect), 5, limit, &Options::default()).await.unwrap();
+        assert_found(&report, defect, rule);
+    }
+}
+
+/// Connections to a server on loopback.
+struct OverHttp {
+    url: String,
+}
+
+impl Connector for OverHttp {
+    fn connect(&mut self) -> BoxFuture<'_, Result<Transport, String>> {
+        Box::pin(async {
+            let client = llm::Proxies::of(|_| None).client(false, Duration::from_secs(5), None);
+            let client = client.map_err(|error| error.to_string())?;
+            let headers = [("Authorization".to_owned(), "Bearer key".to_owned())];
+            Http::new(client, &self.url, &headers).map(Transport::from)
+        })
+    }
+
+    fn ends(&mut self) -> BoxFuture<'_, Option<bool>> {
+        Box::pin(std::future::ready(None))
+    }
+}
+
+/// Answers an HTTP request in the way of the fixture, with a defect in the use of HTTP.
+fn answered(request: &ReceivedRequest, fixture: &mut Fixture, defect: &str) -> CannedResponse {
+    let refuse = |status: u16, code: i64| {
+        let error = json!({"code": code, "message": "refused"});
+        CannedResponse::Json(status, json!({"jsonrpc": "2.0", "id": request.body["id"], "error": error}))
+    };
+    let is = |known: &str| defect == known;
+    if request.header("authorization") != Some("Bearer key") {
+        return CannedResponse::Text(401, String::new());
+    }
+    if request.header("origin").is_some() && !is("takes any origin") {
+        return CannedResponse::Text(403, String::new());
+    }
+    if request.method != "POST" {
+        return CannedResponse::Text(if is("answers GET") { 200 } else { 405 }, "<html>".to_owned());
+    }
+    let kind = request.header("content-type").unwrap_or_default();
+    if !kind.starts_with("application/json") && !is("takes any type") {
+        return CannedResponse::Text(415, String::new());
+    }
+    if !request.header("accept").unwrap_or_default().contains("application/json") {
+        return CannedResponse::Text(406, String::new());
+    }
+    if request.body.is_null() {
+        return if is("takes no JSON") { CannedResponse::Text(200, String::new()) } else { refuse(400, -32700) };
+    }
+    let version = request.header("mcp-protocol-version").unwrap_or("2025-11-25");
+    if !["2025-11-25", "2026-07-28"].contains(&version) && !is("takes any version in the header") {
+        return refuse(400, -32022);
+    }
+    if version == "2026-07-28"
+        && request.header("mcp-method") != request.body["method"].as_str()
+        && request.body["method"] != "initialize"
+        && !is("ignores the method in the header")
+    {
+        return refuse(400, -32020);
+    }
+    let lines = fixture.take(&request.body.to_string()).unwrap_or_default();
+    match lines.first().and_then(|line| serde_json::from_str(line).ok()) {
+        Some(message) => CannedResponse::Json(200, message),
+        None => CannedResponse::Text(if is("answers notifications with 200") { 200 } else { 202 }, String::new()),
+    }
+}
+
+#[tokio::test]
+async fn defects_in_the_use_of_http_are_found_and_a_clean_server_has_none() {
+    for (defect, rule) in [
+        ("takes any origin", "2025-11-25.http_origin"),
+        ("answers GET", "2026-07-28.http_get"),
+        ("takes any type", "2025-11-25.http_content_type"),
+        ("takes no JSON", "2025-11-25.http_invalid_json"),
+        ("takes any version in the header", "2025-11-25.http_version"),
+        ("ignores the method in the header", "2026-07-28.http_method_mismatch"),
+        ("answers notifications with 200", "2025-11-25.http_notification"),
+        ("", ""),
+    ] {
+        let fixture = Arc::new(Mutex::new(Fixture::new("", 0)));
+        let server = Loopback::serve(move |request| answered(request, &mut fixture.lock().unwrap(), defect)).await;
+        let mut connector = OverHttp { url: server.url.clone() };
+        let report = check_protocol(&mut connector, grade::schema_errors).await.unwrap();
+        assert_found(&report, defect, rule);
+    }
+}

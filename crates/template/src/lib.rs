@@ -32,6 +32,7 @@ mod limit;
 mod method;
 mod names;
 mod number;
+mod nunjucks;
 mod operation;
 mod operator;
 mod parser;
@@ -51,7 +52,7 @@ pub use code::warn_of_code;
 pub use error::TemplateError;
 pub use format::Format;
 pub use resolution::may_be_template;
-pub use resolve::{resolve, resolve_as};
+pub use resolve::{render_nunjucks, resolve, resolve_as};
 pub use template::Template;
 pub use variables::Variables;
 

@@ -50,6 +50,30 @@ pub fn resolve_as(format: Format, node: &Node, variables: &Variables, problems: 
     }
 }
 
+/// Renders `node`, a string in Nunjucks, to text. Returns `None` if it cannot be rendered, which is reported at its
+/// line.
+pub fn render_nunjucks(node: &Node, variables: &Variables, problems: &mut Problems) -> Option<String> {
+    let text = node.as_str()?;
+    let rendered = Template::parse_nunjucks(text).and_then(|template| match template {
+        Some(template) => evaluate(&template, &Resolution::new(variables)),
+        None => Ok(Outcome::Text(text.to_owned())),
+    });
+    match rendered {
+        Ok(Outcome::Text(text)) => Some(text),
+        Ok(Outcome::Value(value)) => value.as_str().map(str::to_owned),
+        Err(error) => {
+            let range = Template::parse_nunjucks(text).ok().flatten().map(|template| {
+                // The range is one in the translated text, whose words are those of the original.
+                let words = template.text().get(error.range.clone()).unwrap_or_default().to_owned();
+                text.find(&words).map_or(0..0, |start| start..start + words.len())
+            });
+            let place = node.source.excerpt(narrow(node, text, &range.unwrap_or_else(|| error.range.clone())));
+            problems.push(error.diagnostic_at(place));
+            None
+        }
+    }
+}
+
 impl Variables {
     /// Returns the value of `name` with its templates resolved, or `None` if there is no such variable.
     ///

@@ -31,11 +31,12 @@ pub(crate) struct Inside {
 }
 
 /// Splits `text`. Text that looks like a template but is not one remains text: `{{}}`, and delimiters that are not
-/// closed.
-pub(crate) fn split(text: &str) -> Result<Vec<Segment>, TemplateError> {
-    let text = text.strip_suffix('\n').unwrap_or(text);
+/// closed. With `keeps_space`, only `-` removes white space.
+pub(crate) fn split(text: &str, keeps_space: bool) -> Result<Vec<Segment>, TemplateError> {
+    let text = if keeps_space { text } else { text.strip_suffix('\n').unwrap_or(text) };
     let mut splitter = Splitter {
         text,
+        keeps_space,
         closings: Closings::of(text),
         segments: Vec::new(),
         pending: String::new(),
@@ -75,6 +76,8 @@ impl Closings {
 
 struct Splitter<'a> {
     text: &'a str,
+    /// True if white space around statements is kept.
+    keeps_space: bool,
     closings: Closings,
     segments: Vec<Segment>,
     /// Text that the following tag may trim.
@@ -138,12 +141,12 @@ impl Splitter<'_> {
         let mut kept = text.as_str();
         if after.trims {
             kept = kept.trim_end();
-        } else if after.block {
+        } else if after.block && !self.keeps_space {
             kept = strip_indent(kept, text.len() == end);
         }
         if self.before.trims {
             kept = kept.trim_start();
-        } else if self.before.block {
+        } else if self.before.block && !self.keeps_space {
             kept = kept.strip_prefix('\n').unwrap_or(kept);
         }
         if kept.is_empty() {

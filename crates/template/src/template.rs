@@ -8,6 +8,7 @@ use crate::block;
 use crate::error::{ErrorKind, TemplateError};
 use crate::format::Format;
 use crate::names;
+use crate::nunjucks;
 use crate::path;
 use crate::regex_literal;
 use crate::segment::{Segment, split};
@@ -19,6 +20,8 @@ pub struct Template {
     pub(crate) parts: Vec<Part>,
     pub(crate) whole: Option<Whole>,
     pub(crate) regex: bool,
+    /// True if it is written in Nunjucks.
+    pub(crate) is_nunjucks: bool,
     text: String,
 }
 
@@ -74,7 +77,7 @@ impl Template {
     }
 
     fn parse_jinja(text: &str) -> Result<Option<Self>, TemplateError> {
-        let segments = split(text)?;
+        let segments = split(text, false)?;
         if segments.iter().all(|segment| matches!(segment, Segment::Text(_))) {
             return Ok(None);
         }
@@ -82,9 +85,20 @@ impl Template {
         Ok(Some(Self::new(text, parts, whole_expression(text, &segments))))
     }
 
+    /// Parses `text` in Nunjucks. Returns `None` if it has neither a tag nor a comment.
+    pub(crate) fn parse_nunjucks(text: &str) -> Result<Option<Self>, TemplateError> {
+        let translated = nunjucks::translated(text);
+        let segments = split(&translated, true)?;
+        if translated == text && segments.iter().all(|segment| matches!(segment, Segment::Text(_))) {
+            return Ok(None);
+        }
+        let parts = block::parse(&translated, &segments)?;
+        Ok(Some(Self { parts, whole: None, regex: false, is_nunjucks: true, text: translated }))
+    }
+
     fn new(text: &str, parts: Vec<Part>, whole: Option<Whole>) -> Self {
         let regex = regex_literal::is_regex_literal(&parts);
-        Self { parts, whole, regex, text: text.to_owned() }
+        Self { parts, whole, regex, is_nunjucks: false, text: text.to_owned() }
     }
 
     /// Returns the text as written.

@@ -36,6 +36,7 @@ pub(crate) fn evaluate(template: &Template, resolution: &Resolution<'_>) -> Resu
         macros: Vec::new(),
         budget: Budget::default(),
         escapes: template.regex,
+        is_nunjucks: template.is_nunjucks,
     };
     let mut text = String::new();
     for (index, part) in template.parts.iter().enumerate() {
@@ -88,6 +89,8 @@ pub(crate) struct Evaluator<'a> {
     pub(crate) budget: Budget,
     /// True if the values of names are escaped for a regular expression.
     pub(crate) escapes: bool,
+    /// True if the template is written in Nunjucks.
+    pub(crate) is_nunjucks: bool,
 }
 
 impl<'a> Evaluator<'a> {
@@ -104,7 +107,7 @@ impl<'a> Evaluator<'a> {
             Part::Output(expression) => self.output(expression, out),
             Part::If { branches, otherwise } => {
                 for (condition, body) in branches {
-                    if self.value(condition)?.is_true() {
+                    if self.condition(condition)?.is_true() {
                         return self.block(&condition.range, body, out);
                     }
                 }
@@ -208,6 +211,14 @@ impl<'a> Evaluator<'a> {
         Ok(value)
     }
 
+    /// Returns the value of a condition. In Nunjucks, a name that does not exist is null there.
+    pub(crate) fn condition(&mut self, expression: &'a Expression) -> Result<Value, TemplateError> {
+        match self.value(expression) {
+            Err(error) if self.is_nunjucks && error.kind == ErrorKind::Missing => Ok(Value::Null),
+            other => other,
+        }
+    }
+
     fn kind(&mut self, expression: &'a Expression) -> Result<Value, TemplateError> {
         match &expression.kind {
             Kind::Null => Ok(Value::Null),
@@ -227,7 +238,7 @@ impl<'a> Evaluator<'a> {
                 let answer = call::test(self, operand, &name.value, arguments);
                 answer.map(|answer| Value::Bool(answer != *negated)).map_err(|error| error.at(name.range.clone()))
             }
-            Kind::Not(operand) => Ok(Value::Bool(!self.value(operand)?.is_true())),
+            Kind::Not(operand) => Ok(Value::Bool(!self.condition(operand)?.is_true())),
             Kind::Negative(operand) => self.negative(operand),
             Kind::Binary(operator, left, right) => self.binary(*operator, left, right),
             Kind::Choice { condition, then, otherwise } => self.choice(condition, then, otherwise.as_deref()),
@@ -270,7 +281,10 @@ impl<'a> Evaluator<'a> {
         left: &'a Expression,
         right: &'a Expression,
     ) -> Result<Value, TemplateError> {
-        let left = self.value(left)?;
+        let left = match operator {
+            Operator::And | Operator::Or => self.condition(left)?,
+            _ => self.value(left)?,
+        };
         match operator {
             Operator::And if !left.is_true() => return Ok(left),
             Operator::Or if left.is_true() => return Ok(left),
@@ -287,7 +301,7 @@ impl<'a> Evaluator<'a> {
         then: &'a Expression,
         otherwise: Option<&'a Expression>,
     ) -> Result<Value, TemplateError> {
-        if self.value(condition)?.is_true() {
+        if self.condition(condition)?.is_true() {
             return self.value(then);
         }
         otherwise.map_or(Ok(Value::Null), |otherwise| self.value(otherwise))

@@ -3,6 +3,7 @@
 mod fuzz;
 mod limits;
 mod messages;
+mod nunjucks;
 mod rendering;
 mod resolving;
 

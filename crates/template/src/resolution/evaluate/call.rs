@@ -8,7 +8,7 @@ use crate::function::FUNCTIONS;
 use crate::operation::{Given, Operation, named, names};
 use crate::syntax::{Arguments, Expression, Kind};
 use crate::value::{Function, Value};
-use crate::{method, predicate};
+use crate::{method, nunjucks, predicate};
 
 /// Returns the result of `callee(…)`.
 pub(crate) fn function<'a>(
@@ -19,7 +19,9 @@ pub(crate) fn function<'a>(
     if let Kind::Member(operand, name) = &callee.kind {
         let operand = evaluator.value(operand)?;
         let given = evaluator.given(arguments)?;
-        let method = method::named(&operand, &name.value).map_err(|error| error.at(name.range.clone()))?;
+        let own = nunjucks::method(&operand, &name.value).filter(|_| evaluator.is_nunjucks);
+        let method = own.map_or_else(|| method::named(&operand, &name.value), Ok);
+        let method = method.map_err(|error| error.at(name.range.clone()))?;
         return apply(evaluator, method, &operand, given);
     }
     let called = match &callee.kind {
@@ -78,8 +80,15 @@ pub(crate) fn filter<'a>(
     name: &str,
     arguments: &'a Arguments,
 ) -> Result<Value, TemplateError> {
+    let own = nunjucks::filter(name).filter(|_| evaluator.is_nunjucks);
+    if own.is_some() && matches!(name, "default" | "d") {
+        return default(evaluator, operand, arguments);
+    }
     let operand = evaluator.value(operand)?;
     let mut given = evaluator.given(arguments)?;
+    if let Some(filter) = own {
+        return apply(evaluator, filter, &operand, given);
+    }
     let function = match evaluator.local(name) {
         Some(Value::Function(function)) => Some(*function),
         _ => named(FUNCTIONS, name).map(|function| Function::Global(function.name())),
@@ -90,8 +99,29 @@ pub(crate) fn filter<'a>(
     }
     match named(FILTERS, name) {
         Some(filter) => apply(evaluator, filter, &operand, given),
+        None if evaluator.is_nunjucks => {
+            let error = TemplateError::new(format!("unknown filter `{name}`"));
+            Err(error.suggest("filters", name, nunjucks::filter_names()))
+        }
         None => Err(unknown_filter(name)),
     }
+}
+
+/// Returns the operand, or the argument if there is no operand; with a second argument that is true, also if the operand
+/// is false, null or empty.
+fn default<'a>(
+    evaluator: &mut Evaluator<'a>,
+    operand: &'a Expression,
+    arguments: &'a Arguments,
+) -> Result<Value, TemplateError> {
+    let found = match evaluator.value(operand) {
+        Err(error) if error.kind == ErrorKind::Missing => None,
+        other => Some(other?),
+    };
+    let Given { positional, .. } = evaluator.given(arguments)?;
+    let is_strict = positional.get(1).is_some_and(Value::is_true);
+    let found = found.filter(|value| !is_strict || value.is_true());
+    Ok(found.or_else(|| positional.into_iter().next()).unwrap_or(Value::Null))
 }
 
 fn unknown_filter(name: &str) -> TemplateError {

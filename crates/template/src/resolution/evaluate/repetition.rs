@@ -40,7 +40,7 @@ impl<'a> Evaluator<'a> {
         let mut kept = Vec::new();
         for item in items {
             self.unpack(repeated, item)?;
-            if self.value(condition)?.is_true() {
+            if self.condition(condition)?.is_true() {
                 kept.push(item.clone());
             }
         }

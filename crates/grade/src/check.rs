@@ -21,6 +21,7 @@ use crate::format;
 use crate::judge::Judged;
 use crate::judge::reading::judges;
 use crate::matcher::{Judgement, Matcher};
+use crate::promptfoo;
 use crate::reading::{Reading, tool_pattern};
 use crate::verdict::Verdict;
 
@@ -155,6 +156,18 @@ impl Check {
     /// Compiles one assertion. Reports all problems.
     pub(crate) fn compile(spec: &AssertionSpec, context: &Context<'_>, problems: &mut Problems) -> Option<Self> {
         let place = SourceLocation::at(&spec.node, spec.kind.span);
+        if promptfoo::is_meant(spec) {
+            return promptfoo::compile(spec, context, problems).map(|matcher| Self {
+                id: spec.id.clone(),
+                kind: promptfoo::KIND,
+                weight: spec.weight,
+                title: spec.node.get("title").and_then(Node::as_str).map(str::to_owned),
+                about: spec.about,
+                source: Written::At(place),
+                matcher,
+                judges: None,
+            });
+        }
         let Some((assertion, parse)) = find(&spec.kind.value).and_then(|assertion| match assertion.form {
             Form::Written { parse } | Form::Judged { parse, .. } => Some((assertion, parse)),
             Form::Implicit { .. } => None,

@@ -71,6 +71,7 @@ mod masked;
 mod matcher;
 mod paths;
 mod pattern;
+mod promptfoo;
 mod reading;
 mod reference;
 mod repository;

@@ -46,7 +46,7 @@ pub(crate) use self::answer::{Answer, ClaimStatus, CriterionMark};
 pub(crate) use self::ask::JudgeAnswers;
 pub(crate) use self::material::Material;
 pub(crate) use self::question::{Criterion, Form, Question, Quoted};
-pub(crate) use self::votes::{Votes, is_factual};
+pub(crate) use self::votes::{Scores, Votes, is_factual};
 
 use crate::verdict::Verdict;
 

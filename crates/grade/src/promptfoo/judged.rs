@@ -1,0 +1,182 @@
+//! Assertions that promptfoo gives to a model. The judge of the run decides them.
+
+use model::decode::Problems;
+use model::{Evidence, Node, Status};
+
+use super::{Entry, Graded, kind_of, number, strings};
+use crate::judge::reading::{reasoning, split};
+use crate::judge::{self, Criterion, Form, Judged, Material, Question, Quoted, Votes, prompt};
+use crate::verdict::Verdict;
+
+/// Highest score of assertions that have a threshold.
+const SCALE: u64 = 11;
+
+/// Types, with `true` if a score decides, and the threshold of the score if the assertion has none.
+const TYPES: [(&str, bool, f64); 11] = [
+    ("llm-rubric", false, 0.0),
+    ("agent-rubric", false, 0.0),
+    ("model-graded-closedqa", false, 0.0),
+    ("trajectory:goal-success", false, 0.0),
+    ("factuality", false, 0.0),
+    ("model-graded-factuality", false, 0.0),
+    ("g-eval", true, 0.7),
+    ("answer-relevance", true, 0.0),
+    ("context-faithfulness", true, 0.0),
+    ("context-recall", true, 0.0),
+    ("context-relevance", true, 0.0),
+];
+
+/// Judged assertion.
+#[derive(Debug)]
+pub(super) struct Rubric {
+    task: String,
+    criteria: Vec<String>,
+    /// Score that is needed, from 0 to 1; a mark decides without it.
+    threshold: Option<f64>,
+    inverse: bool,
+    counts: bool,
+    /// True if a score of exactly the threshold is not enough, because any answer would pass otherwise.
+    must_exceed: bool,
+}
+
+/// Returns `true` if a judge decides `assertion`.
+pub(super) fn is_judged(assertion: &Node) -> bool {
+    kind_of(assertion).is_some_and(|(kind, _)| TYPES.iter().any(|(known, ..)| *known == kind))
+        && assertion.get("undecided").is_none()
+}
+
+/// Reads a judged assertion; `None` if no judge decides it. Problems are reported.
+pub(super) fn read(assertion: &Node, entry: &Entry<'_>, problems: &mut Problems) -> Option<Option<Rubric>> {
+    if !is_judged(assertion) {
+        return None;
+    }
+    let (kind, inverse) = kind_of(assertion)?;
+    let (_, is_scored, usual) = *TYPES.iter().find(|(known, ..)| *known == kind)?;
+    let of_test = entry.node.get("transforms").filter(|_| has_transforms(entry));
+    if let Some(node) = assertion.get("transform").or(of_test) {
+        let problem = node.error("`transform` cannot be combined with a judged assertion");
+        problems.push(problem.help("the judge reads the conversation as it was"));
+        return Some(None);
+    }
+    let Some((task, criteria)) = criteria(kind, assertion, entry, problems) else { return Some(None) };
+    let given = number(assertion, "threshold");
+    let threshold = given.or(is_scored.then_some(usual));
+    Some(Some(Rubric {
+        task,
+        criteria,
+        threshold,
+        inverse,
+        counts: entry.weight != 0.0,
+        must_exceed: threshold == Some(0.0),
+    }))
+}
+
+/// Returns the task and the criteria of an assertion of the type `kind`. Problems are reported.
+fn criteria(kind: &str, assertion: &Node, entry: &Entry<'_>, problems: &mut Problems) -> Option<(String, Vec<String>)> {
+    let vars = entry.node.get("vars");
+    let var = |name: &str| {
+        let node = vars.and_then(|vars| vars.get(name))?;
+        Some(node.as_str().map_or_else(|| node.to_json().to_string(), str::to_owned))
+    };
+    if kind.starts_with("context-") && var("context").is_none() {
+        problems.push(assertion.error(format!("`{kind}` needs the variable `context`")));
+        return None;
+    }
+    let mut wanted = || strings(assertion, problems);
+    let context = || var("context").unwrap_or_default();
+    Some(match kind {
+        "factuality" | "model-graded-factuality" => {
+            let facts = wanted()?.join("\n");
+            let criterion =
+                "The last reply is factually consistent with the reference text: it does not contradict it.";
+            (format!("The reference text:\n{facts}"), vec![criterion.to_owned()])
+        }
+        "answer-relevance" => {
+            let criterion = "The last reply answers what the user asked, and does not digress.";
+            (String::new(), vec![criterion.to_owned()])
+        }
+        "context-faithfulness" => {
+            let criterion = "Every statement of the last reply is supported by the context.";
+            (format!("The context:\n{}", context()), vec![criterion.to_owned()])
+        }
+        "context-recall" => {
+            let truth = wanted()?.join("\n");
+            let criterion = "Every statement of the reference text is supported by the context.";
+            (format!("The context:\n{}\n\nThe reference text:\n{truth}", context()), vec![criterion.to_owned()])
+        }
+        "context-relevance" => {
+            let question = var("query").unwrap_or_else(|| entry.prompt().to_owned());
+            let criterion = "The context is relevant to the question, and has little else.";
+            (format!("The context:\n{}\n\nThe question:\n{question}", context()), vec![criterion.to_owned()])
+        }
+        "trajectory:goal-success" => {
+            let goal = assertion.get("value").and_then(|node| node.get("goal")).and_then(Node::as_str);
+            let goal = match goal {
+                Some(goal) => goal.to_owned(),
+                None => wanted()?.join("\n"),
+            };
+            (String::new(), vec![format!("The agent achieved this goal: {goal}")])
+        }
+        _ => (String::new(), wanted()?),
+    })
+}
+
+fn has_transforms(entry: &Entry<'_>) -> bool {
+    let transforms = entry.node.get("transforms").map(|node| &node.kind);
+    matches!(transforms, Some(model::NodeKind::List(items)) if !items.is_empty())
+}
+
+impl Judged for Rubric {
+    fn question(&self, evidence: &Evidence) -> Result<Question, Box<Verdict>> {
+        let material = Material::from_evidence(evidence);
+        if material.is_empty() {
+            return Err(judge::nothing_to_judge(&self.criteria.join("; ")));
+        }
+        let (prompt, form, quoted) = match self.threshold {
+            Some(_) => (prompt::CRITERION, Form::Scores(SCALE), Quoted::Always),
+            None => (prompt::RUBRIC, Form::Marks, Quoted::WhenMet),
+        };
+        let mut task = prompt.to_owned();
+        if !self.task.is_empty() {
+            task.push_str(&format!("\n\n{}", self.task));
+        }
+        let criterion = |(index, text): (usize, &String)| Criterion::new(index, text.as_str(), quoted);
+        let criteria = self.criteria.iter().enumerate().map(criterion).collect();
+        Ok(Question { task, criteria, form, material, has_sandbox: false })
+    }
+
+    fn decide(&self, _: &Question, votes: &Votes<'_>) -> Verdict {
+        let count = self.criteria.len();
+        let (holds, score) = match self.threshold {
+            None => {
+                let marks: Vec<Option<bool>> = (0..count).map(|index| votes.tally(index).majority()).collect();
+                let met = marks.iter().filter(|mark| **mark == Some(true)).count();
+                let holds = match marks.contains(&Some(false)) {
+                    true => Some(false),
+                    false => (!marks.contains(&None)).then_some(true),
+                };
+                (holds, met as f64 / count.max(1) as f64)
+            }
+            Some(threshold) => {
+                let scores: Vec<_> = (0..count).map(|index| votes.scores(index, SCALE, |mark| mark.score)).collect();
+                let share = |mean: f64| (mean - 1.0) / (SCALE - 1) as f64;
+                let mean = |of: fn(&judge::Scores) -> f64| {
+                    scores.iter().map(|scores| share(of(scores))).sum::<f64>() / count.max(1) as f64
+                };
+                let reaches = |score: f64| if self.must_exceed { score > 1e-9 } else { score >= threshold - 1e-9 };
+                let (least, most) = (reaches(mean(|all| all.min_mean)), reaches(mean(|all| all.max_mean)));
+                ((least == most).then_some(least), mean(judge::Scores::mean))
+            }
+        };
+        let Some(holds) = holds else { return Verdict::undecided(split(votes)) };
+        let score = if self.inverse { 1.0 - score } else { score };
+        let needed = self.threshold.map_or_else(String::new, |threshold| format!(", and needs {threshold}"));
+        let reason = format!("the judge's score is {score:.2}{needed}{}", reasoning(votes, 0));
+        let graded = Graded { pass: holds != self.inverse, score, reason };
+        let verdict = match graded.pass || !self.counts {
+            true => Verdict::met(graded.reason),
+            false => Verdict { status: Status::Unmet, ..Verdict::met(graded.reason) },
+        };
+        verdict.scored(graded.score)
+    }
+}

@@ -1,0 +1,260 @@
+//! Assertions as promptfoo decides them.
+
+use model::{Arguments, AssertionScope, Case, Excerpt, Node, Source, Span, Spanned};
+use serde_json::json;
+
+use super::*;
+use crate::check::{compile, grade};
+use crate::example::EvidenceBuilder;
+use crate::scripts::Scripts;
+
+/// Returns the findings of an assertion, or the problems with it.
+fn findings(entry: &Value, weight: f64, evidence: &Evidence) -> Result<model::Finding, Vec<String>> {
+    let source = Source::new("promptfooconfig.yaml", entry.to_string());
+    let node = Node { tag: Some(TAG.into()), ..Node::from_json(entry, &source) };
+    let mut case = Case::new("a", Excerpt::of_file("promptfooconfig.yaml"));
+    case.assertions.push(AssertionSpec {
+        node,
+        arguments: Arguments::Fields,
+        about: AssertionScope::Trial,
+        id: "a".into(),
+        kind: Spanned::new(KIND.into(), Span::default()),
+        weight,
+    });
+    let scripts = Scripts::default();
+    let context = Context { scripts: Some(&scripts), ..Context::default() };
+    let (checks, problems) = compile(&case, &context);
+    let errors: Vec<String> =
+        problems.iter().filter(|problem| problem.is_error()).map(|problem| problem.message.clone()).collect();
+    if errors.is_empty() { Ok(grade(&checks, evidence).remove(0)) } else { Err(errors) }
+}
+
+#[allow(clippy::needless_pass_by_value)]
+fn assertion(fields: Value) -> Value {
+    json!({"assertion": fields, "vars": {"name": "Ann", "context": "Returns take 30 days."}, "prompt": "Hi", "transforms": []})
+}
+
+#[allow(clippy::needless_pass_by_value)]
+#[track_caller]
+fn graded(fields: Value, answer: &str) -> (Status, f64) {
+    let evidence = EvidenceBuilder::new().answer(answer).evidence();
+    let finding = findings(&assertion(fields.clone()), 1.0, &evidence);
+    let finding = finding.unwrap_or_else(|problems| panic!("{fields}: {problems:?}"));
+    (finding.status, finding.score.unwrap_or(-1.0))
+}
+
+#[test]
+fn texts_are_graded() {
+    for (fields, answer, pass) in [
+        (json!({"type": "equals", "value": "a b"}), "a b", true),
+        (json!({"type": "equals", "value": 5}), "5", true),
+        (json!({"type": "equals", "value": {"a": [1]}}), "{\"a\": [1.0]}", true),
+        (json!({"type": "not-equals", "value": {"a": 1}}), "no JSON", true),
+        (json!({"type": "contains", "value": "b"}), "abc", true),
+        (json!({"type": "not-contains", "value": "b"}), "abc", false),
+        (json!({"type": "icontains", "value": "B"}), "abc", true),
+        (json!({"type": "contains-all", "value": ["a", "d"]}), "abc", false),
+        (json!({"type": "contains-all", "value": "a, \"b, c\""}), "a b, c", true),
+        (json!({"type": "not-contains-all", "value": "a, d"}), "abc", true),
+        (json!({"type": "contains-any", "value": ["x", "c"]}), "abc", true),
+        (json!({"type": "icontains-any", "value": "X,C"}), "abc", true),
+        (json!({"type": "icontains-all", "value": ["A", "B"]}), "abc", true),
+        (json!({"type": "starts-with", "value": "ab"}), "abc", true),
+        (json!({"type": "regex", "value": "^a\\d{2}$"}), "a12", true),
+        (json!({"type": "not-regex", "value": "\\d"}), "a12", false),
+        (json!({"type": "is-json"}), "{}", true),
+        (json!({"type": "is-json"}), "x", false),
+        (json!({"type": "is-json", "value": {"required": ["a"]}}), "{}", false),
+        (json!({"type": "not-is-json", "value": {"required": ["a"]}}), "{}", true),
+        (json!({"type": "contains-json", "value": {"required": ["a"]}}), "see {\"b\": 1} and {\"a\": {}}", true),
+        (json!({"type": "not-contains-json"}), "see {b}", true),
+        (json!({"type": "is-xml", "value": "a.b"}), "<a><b/></a>", true),
+        (json!({"type": "contains-xml", "value": {"requiredElements": ["a"]}}), "see <a/>", true),
+        (json!({"type": "is-html"}), "<p>x</p>", true),
+        (json!({"type": "contains-html"}), "see <b>x</b>", true),
+        (json!({"type": "is-refusal"}), "I’m sorry, I can't help with that.", true),
+        (json!({"type": "not-is-refusal"}), "You can't miss it.", true),
+        (json!({"type": "levenshtein", "value": "abc", "threshold": 1}), "abd", true),
+        (json!({"type": "word-count", "value": 2}), " a  b ", true),
+        (json!({"type": "word-count", "value": {"min": 3}}), "a b", false),
+        (json!({"type": "not-word-count", "value": {"min": 1, "max": 3}}), "a b", false),
+        (json!({"type": "is-valid-openai-tools-call"}), "text", false),
+    ] {
+        let (status, score) = graded(fields.clone(), answer);
+        assert_eq!((status == Status::Met, status != Status::Undecided), (pass, true), "{fields}");
+        assert!((score - f64::from(u8::from(pass))).abs() < 1e-9, "{fields}: {score}");
+    }
+}
+
+#[test]
+fn similarities_have_a_score() {
+    let (status, score) = graded(json!({"type": "rouge-n", "value": "a b c d"}), "a b c");
+    assert_eq!((status, (score * 1e4).round()), (Status::Met, 8571.0));
+    let (status, score) = graded(json!({"type": "not-gleu", "value": "x y"}), "a b");
+    assert_eq!((status, score), (Status::Met, 1.0));
+    assert_eq!(graded(json!({"type": "bleu", "value": ["x", "a b c d e"]}), "a b c d e").0, Status::Met);
+}
+
+#[test]
+fn javascript_is_run_in_the_engine() {
+    for (code, pass, score) in [
+        ("output === 'abc'", true, 1.0),
+        ("output.length / 4", true, 0.75),
+        ("const n = output.length; n > 5;", false, 0.0),
+        ("if (output) {\n  return { pass: true, score: 0.5, reason: context.vars.name };\n}\nreturn false;", true, 0.5),
+        ("JSON.parse(output).a === 1", false, 0.0),
+        ("Promise.resolve(context.prompt === 'Hi')", true, 1.0),
+    ] {
+        let (status, found) = graded(json!({"type": "javascript", "value": code}), "abc");
+        assert_eq!((status == Status::Met, found), (pass, score), "{code}");
+    }
+    assert_eq!(graded(json!({"type": "javascript", "value": "0.4", "threshold": 0.5}), "a"), (Status::Unmet, 0.4));
+    assert_eq!(graded(json!({"type": "not-javascript", "value": "false"}), "a"), (Status::Met, 1.0));
+    assert_eq!(graded(json!({"type": "javascript", "value": "'text'"}), "a").0, Status::Undecided);
+    assert_eq!(graded(json!({"type": "javascript", "value": "while (true) {}\nreturn 1"}), "a").0, Status::Undecided);
+    let evidence = EvidenceBuilder::new().answer("a").evidence();
+    let problems = findings(&assertion(json!({"type": "javascript", "value": "fs.exists(output)"})), 1.0, &evidence);
+    assert_eq!(problems.unwrap_err(), ["there is no `fs` in an expression"]);
+}
+
+#[test]
+fn an_answer_can_be_changed_first() {
+    let mut entry = assertion(json!({"type": "equals", "value": "A!", "transform": "output + '!'"}));
+    entry["transforms"] = json!(["output.toUpperCase()"]);
+    let evidence = EvidenceBuilder::new().answer("a").evidence();
+    assert_eq!(findings(&entry, 1.0, &evidence).unwrap().status, Status::Met);
+    entry["transforms"] = json!(["undefined"]);
+    assert_eq!(findings(&entry, 1.0, &evidence).unwrap().status, Status::Undecided);
+}
+
+#[test]
+fn python_gets_the_answer_and_its_output_is_the_result() {
+    let fields = json!({"type": "python", "value": "len(output) > 2", "threshold": 0.5});
+    let source = Source::new("a", "");
+    let node = Node { tag: Some(TAG.into()), ..Node::from_json(&assertion(fields.clone()), &source) };
+    let entry = Entry { node: &node, weight: 1.0, context: &Context::default() };
+    let single = Single::read(node.get("assertion").unwrap(), &entry, &mut Problems::new()).unwrap();
+    let needs = single.needs();
+    let [Need::Command { run, timeout_ms }] = needs.as_slice() else { panic!("{needs:?}") };
+    assert!(run.starts_with("exec python3 -c '") && run.contains("\"$1\""), "{run}");
+    let ran = |exit_code: i32, stdout: &str, stderr: &str| {
+        let story = EvidenceBuilder::new().answer("abc").ran(run, exit_code, stdout, stderr);
+        let mut evidence = story.evidence();
+        let need = Need::Command { run: run.clone(), timeout_ms: *timeout_ms };
+        for probe in &mut evidence.collected.probes {
+            (probe.key, probe.need) = (need.key(), need.clone());
+        }
+        let finding = findings(&assertion(fields.clone()), 1.0, &evidence).unwrap();
+        (finding.status, finding.score)
+    };
+    assert_eq!(ran(0, "noise\ntrialrun-result:true\n", ""), (Status::Met, Some(1.0)));
+    assert_eq!(ran(0, "trialrun-result:\"False\"\n", ""), (Status::Unmet, Some(0.0)));
+    assert_eq!(ran(0, "trialrun-result:0.4\n", ""), (Status::Unmet, Some(0.4)));
+    assert_eq!(ran(0, "trialrun-result:{\"pass\": true, \"score\": 0.7}\n", ""), (Status::Met, Some(0.7)));
+    assert_eq!(ran(1, "", "Traceback\nKeyError: 'a'\n"), (Status::Unmet, Some(0.0)));
+    assert_eq!(ran(127, "", "python3: not found"), (Status::Undecided, None));
+    assert_eq!(ran(0, "", ""), (Status::Undecided, None));
+}
+
+#[test]
+fn calls_and_skills_are_graded() {
+    let story = || {
+        EvidenceBuilder::new()
+            .call("search", json!({"q": "a", "limit": 10}))
+            .call("shell", json!({"command": "ls -l"}))
+            .call("save", json!({"to": "b"}))
+            .answer("done")
+    };
+    for (fields, pass) in [
+        (json!({"type": "trajectory:tool-used", "value": "sea*"}), true),
+        (json!({"type": "trajectory:tool-used", "value": ["search", "delete"]}), false),
+        (json!({"type": "not-trajectory:tool-used", "value": "delete"}), true),
+        (json!({"type": "trajectory:tool-used", "value": {"name": "search", "max": 0, "min": 0}}), false),
+        (json!({"type": "trajectory:tool-sequence", "value": ["search", "save"]}), true),
+        (json!({"type": "trajectory:tool-sequence", "value": ["save", "search"]}), false),
+        (json!({"type": "trajectory:tool-sequence", "value": {"mode": "exact", "steps": ["search", "save"]}}), true),
+        (json!({"type": "trajectory:tool-args-match", "value": {"name": "search", "args": {"q": "a"}}}), true),
+        (
+            json!({"type": "trajectory:tool-args-match", "value": {"name": "search", "args": {"q": "a"}, "mode": "exact"}}),
+            false,
+        ),
+        (
+            json!({"type": "trajectory:tool-args-match", "value": {"name": "search", "args": {"q": "a"}, "mode": "exact",
+                   "defaults": {"limit": 10}}}),
+            true,
+        ),
+        (
+            json!({"type": "trajectory:tool-args-match", "value": {"name": "search", "args": {"q": "a"}, "mode": "exact",
+                   "ignore": "lim*"}}),
+            true,
+        ),
+        (
+            json!({"type": "trajectory:step-count", "value": {"type": "command", "pattern": "ls", "min": 1, "max": 1}}),
+            true,
+        ),
+        (json!({"type": "trajectory:step-count", "value": {"type": "tool", "max": 1}}), false),
+        (json!({"type": "skill-used", "value": "plan"}), false),
+        (json!({"type": "not-skill-used", "value": "plan"}), true),
+    ] {
+        let finding = findings(&assertion(fields.clone()), 1.0, &story().evidence()).unwrap();
+        assert_eq!(finding.status == Status::Met, pass, "{fields}: {}", finding.reason);
+    }
+    let f1 = json!({"type": "tool-call-f1", "value": "search, save", "threshold": 0.7});
+    let finding = findings(&assertion(f1), 1.0, &story().evidence()).unwrap();
+    assert_eq!((finding.status, finding.score), (Status::Met, Some(0.8)));
+    let finding = findings(&assertion(json!({"type": "skill-used", "value": "plan"})), 1.0, &{
+        EvidenceBuilder::new().call("Skill", json!({"skill": "plan"})).answer("done").evidence()
+    });
+    assert_eq!(finding.unwrap().status, Status::Met);
+}
+
+#[test]
+fn a_set_needs_its_threshold_and_a_weight_of_0_does_not_decide() {
+    let set = |threshold: f64| {
+        json!({"type": "assert-set", "threshold": threshold, "assert": [
+            {"type": "contains", "value": "a"}, {"type": "contains", "value": "x", "weight": 3},
+        ]})
+    };
+    assert_eq!(graded(set(0.25), "a"), (Status::Met, 0.25));
+    assert_eq!(graded(set(0.3), "a"), (Status::Unmet, 0.25));
+    let unknown = json!({"type": "assert-set", "threshold": 0.5, "assert": [
+        {"type": "contains", "value": "a", "weight": 2}, {"type": "similar", "undecided": "no model"},
+    ]});
+    assert_eq!(graded(unknown, "a").0, Status::Met);
+    let unknown = json!({"type": "assert-set", "threshold": 0.8, "assert": [
+        {"type": "contains", "value": "a"}, {"type": "similar", "undecided": "no model"},
+    ]});
+    assert_eq!(graded(unknown, "a").0, Status::Undecided);
+    let judged = json!({"type": "assert-set", "threshold": 0.8, "assert": [{"type": "llm-rubric", "value": "x"}]});
+    let evidence = EvidenceBuilder::new().answer("a").evidence();
+    assert!(findings(&assertion(judged), 1.0, &evidence).unwrap_err()[0].contains("cannot be part of an `assert-set`"));
+    let finding = findings(&assertion(json!({"type": "contains", "value": "x"})), 0.0, &evidence).unwrap();
+    assert_eq!((finding.status, finding.score), (Status::Met, Some(0.0)));
+}
+
+#[test]
+fn what_is_not_known_is_undecided_and_mistakes_are_reported() {
+    assert_eq!(graded(json!({"type": "latency", "threshold": 10}), "a").0, Status::Undecided);
+    assert_eq!(graded(json!({"type": "similar", "undecided": "there is no model"}), "a").0, Status::Undecided);
+    let silent = EvidenceBuilder::new().evidence();
+    let finding = findings(&assertion(json!({"type": "not-contains", "value": "x"})), 1.0, &silent).unwrap();
+    assert_eq!(finding.status, Status::Undecided);
+    for (fields, problem) in [
+        (json!({"type": "contains"}), "`contains` needs a `value`"),
+        (json!({"type": "contains", "value": ["a"]}), "`value` of `contains` must be a string or a number"),
+        (json!({"type": "contains-any", "value": "\"a"}), "a quoted field of `value` is not closed"),
+        (json!({"type": "latency"}), "`latency` needs a `threshold`"),
+        (json!({"type": "word-count", "value": {"min": 3, "max": 1}}), "`value` must be a number, or a map"),
+        (json!({"type": "context-recall", "value": 5}), ""),
+        (json!({"type": "trajectory:tool-sequence", "value": {"mode": "any", "steps": ["a"]}}), "`mode` must be"),
+        (json!({"type": "not-skill-used", "value": {"name": "a", "min": 1}}), "`not-skill-used` has no `min`"),
+        (json!({"type": "llm-rubric"}), "`llm-rubric` needs a `value`"),
+        (json!({"type": "python", "value": "1", "transform": "output"}), "`transform` cannot be combined"),
+        (json!({"type": "nonsense"}), "unknown assertion type `nonsense`"),
+    ] {
+        match findings(&assertion(fields.clone()), 1.0, &silent) {
+            Err(problems) => assert!(!problem.is_empty() && problems[0].starts_with(problem), "{fields}: {problems:?}"),
+            Ok(_) => assert!(problem.is_empty(), "{fields}"),
+        }
+    }
+}

@@ -309,6 +309,11 @@ fn the_guide_for_discovery_can_be_followed() {
 }
 
 #[test]
+fn the_guide_for_mocks_can_be_followed() {
+    assert_eq!(follow("docs/how-to/mock-servers.md"), 1);
+}
+
+#[test]
 fn the_guide_for_coding_agents_can_be_followed() {
     assert_eq!(follow("docs/how-to/coding-agents.md"), 1);
 }

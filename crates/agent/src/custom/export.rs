@@ -13,12 +13,27 @@ use crate::network::Network;
 /// instance of an exported class.
 const FIND: &str = "const [module] = modules;
 const has = (one, name) => one !== null && one !== undefined && typeof one[name] === 'function';
+const called = (one) => has(one, 'callApi') || (typeof one === 'function' && has(one.prototype, 'callApi'));
+const adapter = (one) => {
+    let provider = one;
+    const text = (output) => (typeof output === 'string' ? output : JSON.stringify(output));
+    return {
+        connect: (config = {}) => { if (typeof one === 'function') provider = new one({ id: 'provider', config }); },
+        send: async (message, { vars = {} } = {}) => {
+            const context = { vars, prompt: { raw: message, label: message } };
+            const { output, error, tokenUsage = {} } = (await provider.callApi(message, context, {})) ?? {};
+            if (error) throw new Error(String(error));
+            return { text: text(output), tokenUsage: { input: tokenUsage.prompt, output: tokenUsage.completion } };
+        },
+    };
+};
 const known = (one) => has(one, 'execute') || has(one, 'send');
 const made = (one) => (typeof one === 'function' && known(one.prototype) ? new one() : one);
-const own = made(module.default);
+const provider = [module, module.default, ...Object.keys(module).map((name) => module[name])].find(called);
+const own = provider === undefined ? made(module.default) : adapter(provider);
 const others = () => Object.keys(module).filter((name) => name !== 'default').map((name) => module[name])
     .filter((one) => known(one) || known(one?.prototype)).map(made);
-const holder = known(module) ? module : known(own) ? own : typeof own === 'function' ? undefined : others()[0];
+const holder = provider === undefined && known(module) ? module : known(own) ? own : typeof own === 'function' ? undefined : others()[0];
 const method = (name) => (has(holder, name) ? (...given) => holder[name](...given) : undefined);
 export default has(holder, 'execute') ? { execute: method('execute') }
     : holder ? { connect: method('connect'), send: method('send'), reset: method('reset'), disconnect: method('disconnect') }

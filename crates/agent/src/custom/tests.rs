@@ -424,6 +424,27 @@ async fn adapted(text: &str, messages: &[&str]) -> Result<TestRun, sandbox::Brea
 }
 
 #[tokio::test]
+async fn a_provider_with_call_api_answers() {
+    for module in [
+        "export default class {
+            constructor(options) { this.greeting = options.config.greeting; }
+            id() { return 'shop'; }
+            async callApi(prompt, context) {
+                const { raw } = context.prompt;
+                return { output: { said: `${this.greeting} ${raw}` }, tokenUsage: { prompt: 1, completion: 2 } };
+            }
+        }",
+        "export const shop = { id: () => 'shop', callApi: async (prompt) => ({ output: { said: `Hello ${prompt}` } }) };",
+    ] {
+        let played = adapted(module, &["one"]).await.unwrap();
+        assert_eq!(played.answer(), Some("{\"said\":\"Hello one\"}"), "{:?}", played.endings);
+    }
+    let module = "export const shop = { callApi: async () => ({ error: 'is closed' }) };";
+    let played = adapted(module, &["one"]).await.unwrap();
+    assert!(matches!(&played.endings[..], [Ending::GaveUp { reason }] if reason.contains("is closed")));
+}
+
+#[tokio::test]
 async fn an_adapter_connects_resets_and_carries_messages() {
     let mut played = adapted(
         "export default class {

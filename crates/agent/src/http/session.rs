@@ -238,6 +238,9 @@ impl HttpSession {
             FaultKind::Test => Ending::InvalidTest { reason },
             FaultKind::Status(status) => match configured_by(status) {
                 Some(help) => Ending::InvalidTest { reason: format!("{reason}; {help}") },
+                None if self.settings.server_errors_break && (status == 429 || status >= 500) => {
+                    Ending::Aborted { reason }
+                }
                 None => Ending::GaveUp { reason },
             },
             FaultKind::Closed | FaultKind::Spoilt | FaultKind::Stopped(_) => Ending::GaveUp { reason },

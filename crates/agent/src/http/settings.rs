@@ -36,6 +36,8 @@ pub(super) struct Settings {
     /// Number of retries of a connection.
     pub(super) retries: u64,
     pub(super) retry_on: RetryOn,
+    /// True if an error of the server breaks the trial; otherwise the trial fails.
+    pub(super) server_errors_break: bool,
     /// The program that serves the agent, if trialrun starts it.
     pub(super) start: Option<Start>,
 }
@@ -72,6 +74,7 @@ impl Settings {
             largest: DEFAULT_MAX_BYTES,
             retries: RETRIES,
             retry_on: RetryOn::default(),
+            server_errors_break: false,
             start: None,
         })
     }
@@ -97,6 +100,8 @@ impl Settings {
         let largest = fields.whole("max_response_bytes", 1, problems);
         let retries = retries(&mut fields, problems);
         let retry_on = fields.get("retry_on").map(|node| retry_on(node, problems)).unwrap_or_default();
+        let server_errors_break =
+            fields.choice("server_errors", &[("failed", false), ("broken", true)], problems).unwrap_or(false);
         let start = fields.get("start").and_then(|node| Start::read(node, problems));
         refuse_timeout(&mut fields, problems);
         fields.finish(problems);
@@ -111,6 +116,7 @@ impl Settings {
             largest: largest.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(DEFAULT_MAX_BYTES),
             retries,
             retry_on,
+            server_errors_break,
             start,
         })
     }

@@ -10,6 +10,8 @@ use crate::field::without_functions;
 
 /// Placeholder for the message in the arguments of a program that is run once per message.
 pub(super) const MESSAGE: &str = "{message}";
+/// Placeholder for the case's variables as JSON, in the same arguments.
+pub(super) const VARS: &str = "{vars}";
 /// Placeholder for the project's folder.
 pub(super) const PROJECT: &str = "{project}";
 

@@ -6,10 +6,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use model::UserMessage;
 use sandbox::{Breakage, Sandbox};
 use tokio::process::Command;
 
-use super::config::{MESSAGE, PROJECT, ProgramConfig};
+use super::config::{MESSAGE, PROJECT, ProgramConfig, VARS};
 use crate::process::Process;
 
 /// Variable that holds the id of the conversation.
@@ -85,7 +86,7 @@ impl Launch {
     }
 
     /// Starts the program, with `message` inserted into its arguments if they contain the placeholder.
-    pub(crate) fn start(&self, message: Option<&str>) -> Result<Process, String> {
+    pub(crate) fn start(&self, message: Option<&UserMessage>) -> Result<Process, String> {
         let failed = |error: io::Error| {
             let hint = match error.kind() {
                 io::ErrorKind::ArgumentListTooLong | io::ErrorKind::InvalidInput => {
@@ -98,9 +99,16 @@ impl Launch {
         Process::start(self.command(message)).map(Process::without_waiting).map_err(failed)
     }
 
-    /// Returns the command that starts the program, with `message` inserted into its arguments.
-    pub(crate) fn command(&self, message: Option<&str>) -> Command {
-        let put_in = |word: &String| message.map_or_else(|| word.clone(), |message| word.replace(MESSAGE, message));
+    /// Returns the command that starts the program, with `message` and its variables inserted into its arguments.
+    pub(crate) fn command(&self, message: Option<&UserMessage>) -> Command {
+        // The message may contain the other placeholder.
+        let put_in = |word: &String| match message {
+            Some(message) if word.contains(MESSAGE) => word.replace(MESSAGE, &message.text),
+            Some(message) if word.contains(VARS) => {
+                word.replace(VARS, &serde_json::Value::Object(message.vars.clone()).to_string())
+            }
+            _ => word.clone(),
+        };
         let words: Vec<String> = self.words.iter().map(put_in).collect();
         let args: Vec<&OsStr> = words.iter().skip(1).map(OsStr::new).collect();
         let mut command = self.sandbox.command(OsStr::new(self.program()), &args, &self.env);

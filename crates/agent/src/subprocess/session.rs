@@ -205,7 +205,7 @@ impl SubprocessSession {
         json: bool,
         turn: &mut Turn,
     ) -> Result<Reported, Ending> {
-        let mut process = self.launch.start(Some(&message.text)).map_err(|reason| Ending::Unreachable { reason })?;
+        let mut process = self.launch.start(Some(message)).map_err(|reason| Ending::Unreachable { reason })?;
         if stdin {
             process.write(message.text.clone());
         }

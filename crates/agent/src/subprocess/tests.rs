@@ -223,6 +223,8 @@ async fn a_program_can_be_run_once_per_message() {
     assert_eq!(played.answer(), Some("one\ntwo"));
     let argument = json!({"type": "subprocess", "command": "printf", "args": ["<%s>", "{message}"], "mode": "oneshot"});
     assert_eq!(self::run(&argument, &["it's $HOME"]).await.answer(), Some("<it's $HOME>"));
+    let vars = json!({"type": "subprocess", "command": "echo", "args": ["{message}", "[{vars}]"], "mode": "oneshot"});
+    assert_eq!(self::run(&vars, &["{vars}"]).await.answer(), Some("{vars} [{}]"));
     let mut json = once(r#"echo '{"text":"hi",'; echo '"usage":{"input":2}}'"#);
     json["output"] = json!("json");
     let answered = self::run(&json, &["go"]).await;

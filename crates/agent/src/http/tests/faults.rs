@@ -33,6 +33,15 @@ async fn an_error_status_fails_the_agent_and_records_request_and_response() {
 }
 
 #[tokio::test]
+async fn an_error_of_the_server_can_break_the_trial() {
+    for (status, breaks) in [(500, true), (503, true), (429, true), (409, false)] {
+        let bot = Bot::open(move |_| reply(status, &[], &[b"no"])).await;
+        let played = run(&json!({"url": bot.url("/chat"), "serverErrors": "broken"}), &["go"]).await;
+        assert_eq!(matches!(played.endings[..], [Ending::Aborted { .. }]), breaks, "{status}: {:?}", played.endings);
+    }
+}
+
+#[tokio::test]
 async fn a_request_that_the_agent_rejects_as_malformed_is_a_mistake_in_the_test() {
     for status in [405, 415, 422] {
         let bot = Bot::open(move |_| reply(status, &[], &[b"{\"detail\": \"field required: query\"}"])).await;

@@ -1,5 +1,6 @@
 //! Commands of assertions.
 
+use std::ffi::OsStr;
 use std::time::Duration;
 
 use model::{Need, Probed};
@@ -10,18 +11,25 @@ use sandbox::{Sandbox, SandboxCopy};
 const MOST_OUTPUT: usize = 64 * 1024;
 
 /// Runs commands of assertions in the grading tree `copy` of `sandbox`. Each has a copy of that tree, so that what it
-/// runs of the agent's work cannot change the others, unless the case makes them share one.
-pub(super) async fn run(sandbox: &dyn Sandbox, copy: &SandboxCopy, commands: &[Need], is_shared: bool) -> Vec<Probed> {
+/// runs of the agent's work cannot change the others, unless the case makes them share one. `$1` in a command is
+/// `answer`, the agent's last answer.
+pub(super) async fn run(
+    sandbox: &dyn Sandbox,
+    copy: &SandboxCopy,
+    commands: &[Need],
+    is_shared: bool,
+    answer: Option<&str>,
+) -> Vec<Probed> {
     let mut results = Vec::with_capacity(commands.len());
     for (at, need) in commands.iter().enumerate() {
         let Need::Command { run, timeout_ms } = need else { continue };
         let timeout = Duration::from_millis(*timeout_ms);
         let is_last = at + 1 == commands.len();
         results.push(match is_last || is_shared {
-            true => run_in(copy, run, timeout).await,
+            true => run_in(copy, run, timeout, answer).await,
             false => match sandbox.fork(copy).await {
                 Ok(own) => {
-                    let found = run_in(&own, run, timeout).await;
+                    let found = run_in(&own, run, timeout, answer).await;
                     // Parts that cannot be removed now are removed with the run's sandboxes.
                     let _ = own.close().await;
                     found
@@ -34,10 +42,15 @@ pub(super) async fn run(sandbox: &dyn Sandbox, copy: &SandboxCopy, commands: &[N
 }
 
 /// Runs a command in the grading tree `copy`.
-async fn run_in(copy: &SandboxCopy, line: &str, timeout: Duration) -> Probed {
+async fn run_in(copy: &SandboxCopy, line: &str, timeout: Duration, answer: Option<&str>) -> Probed {
     // The agent's work can change what tests it while it is tested.
     let stamps = copy.stamps(grade::scripts_of(line).run).await;
-    let process = copy.command(copy.shell().as_ref(), &["-c".as_ref(), line.as_ref()]);
+    let mut words: Vec<&OsStr> = vec!["-c".as_ref(), line.as_ref()];
+    // Other commands are started as before, whatever the agent answered: a long answer is too long for an argument.
+    if let Some(answer) = answer.filter(|answer| line.contains("\"$1\"") && !answer.contains('\0')) {
+        words.extend([OsStr::new("sh"), OsStr::new(answer)]);
+    }
+    let process = copy.command(copy.shell().as_ref(), &words);
     let output = match supervise::run(process, timeout, MOST_OUTPUT).await {
         Ok(output) => output,
         Err(error) => return Probed::Failed { reason: error.to_string() },

@@ -159,7 +159,7 @@ impl ControlRuns<'_> {
             let restored = copy.restore(control.work().to_owned(), files.clone()).await?;
             let found = match restored.is_empty() {
                 true => None,
-                false => command::run(sandbox, &copy, commands, self.is_shared()).await.pop(),
+                false => command::run(sandbox, &copy, commands, self.is_shared(), None).await.pop(),
             };
             let _ = copy.close().await;
             Ok::<_, SandboxError>(found.map(|found| Rerun { files: restored, found }))
@@ -289,7 +289,7 @@ impl ControlRuns<'_> {
             copied.map_err(|source| SandboxError::Io { doing: "copy files that steer tools".to_owned(), source })?;
         }
         let copy = control.copy().await?;
-        let results = command::run(&**control, &copy, commands, self.is_shared()).await;
+        let results = command::run(&**control, &copy, commands, self.is_shared(), None).await;
         let _ = copy.close().await;
         Ok(results)
     }

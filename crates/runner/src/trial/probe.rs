@@ -17,10 +17,12 @@ const MOST_OF_A_FILE: u64 = 16 * 1024 * 1024;
 /// Probes everything in `needs`, without duplicates: first the files, then the commands, one after another, in copies of
 /// the sandbox. So later probes do not find their traces. `changed` are the files that are known to have changed. If the agent removed or closed its working directory, that is the result of each probe. If it
 /// left files that steer tools, `control_runs` adds the results of the commands that pass without the agent's work.
+/// `answer` is the agent's last answer, for commands.
 pub(crate) async fn run(
     sandbox: &dyn Sandbox,
     needs: impl IntoIterator<Item = Need>,
     changed: &[FileChange],
+    answer: Option<&str>,
     control_runs: &ControlRuns<'_>,
 ) -> Vec<Probe> {
     let (work, home) = (sandbox.work().to_owned(), sandbox.home().to_owned());
@@ -54,7 +56,7 @@ pub(crate) async fn run(
         }
     }
     if !commands.is_empty() {
-        probes.extend(run_in_a_copy(sandbox, commands, control_runs).await);
+        probes.extend(run_in_a_copy(sandbox, commands, answer, control_runs).await);
     }
     probes
 }
@@ -82,7 +84,12 @@ fn all(needs: impl IntoIterator<Item = Need>, found: &Probed) -> Vec<Probe> {
 }
 
 /// Runs commands in copies of the sandbox that are created for them and removed afterwards.
-async fn run_in_a_copy(sandbox: &dyn Sandbox, commands: Vec<Need>, control_runs: &ControlRuns<'_>) -> Vec<Probe> {
+async fn run_in_a_copy(
+    sandbox: &dyn Sandbox,
+    commands: Vec<Need>,
+    answer: Option<&str>,
+    control_runs: &ControlRuns<'_>,
+) -> Vec<Probe> {
     let copy = match sandbox.copy().await {
         Ok(copy) => copy,
         Err(error) => {
@@ -90,7 +97,7 @@ async fn run_in_a_copy(sandbox: &dyn Sandbox, commands: Vec<Need>, control_runs:
             return all(commands, &Probed::Failed { reason });
         }
     };
-    let results = command::run(sandbox, &copy, &commands, control_runs.is_shared()).await;
+    let results = command::run(sandbox, &copy, &commands, control_runs.is_shared(), answer).await;
     let probed = commands.into_iter().zip(results);
     let mut probes: Vec<Probe> = probed.map(|(need, found)| Probe { key: need.key(), need, found }).collect();
     Box::pin(control_runs.add_to(&mut probes, sandbox, &copy)).await;

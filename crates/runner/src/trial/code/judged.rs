@@ -95,7 +95,7 @@ impl RunningScenario<'_> {
             None => {
                 let control_runs = ControlRuns { attempt: self.attempt, checks: std::slice::from_ref(check) };
                 let changed = &evidence.collected.files_changed;
-                let probes = probe::run(&*sandbox, needs, changed, &control_runs).await;
+                let probes = probe::run(&*sandbox, needs, changed, None, &control_runs).await;
                 Collected { probes, ..evidence.collected }
             }
         };

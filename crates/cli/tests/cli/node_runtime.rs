@@ -131,7 +131,7 @@ fn what_goes_wrong_in_node_is_the_fault_of_the_test() {
     let tests = [
         ("exits", "process.exit(7)", "ended its own process with `process.exit(7)`"),
         ("aborts", "process.abort()", "Node.js was killed by signal 6 while it ran the code"),
-        ("loops", "for (;;) {}", "was stopped after 2 s (timeout): it was still running"),
+        ("loops", "for (;;) {}", "it was still running"),
         ("closes", "(await import('node:fs')).closeSync(4); for (;;) {}", "Node.js closed its pipe to trialrun while it ran the code"),
         ("lies", "(await import('node:fs')).writeSync(4, 'x\\n')", "wrote something that is not a message"),
         ("waits", "await new Promise(() => {})", "a promise that is never settled"),

@@ -10,7 +10,8 @@ use serde_json::{Map, Value, json};
 use crate::era::Era;
 use crate::exchange::{Answer, Exchange, Failure};
 use crate::http::Http;
-use crate::transport::{Direction, Received, Transport};
+use crate::received::Received;
+use crate::transport::{Direction, Transport};
 
 /// Time limit for the answer to `server/discover` of a server that may not know it.
 const TO_DISCOVER: Duration = Duration::from_secs(10);

@@ -17,7 +17,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use crate::era::Era;
 use crate::event_stream::EventStream;
 use crate::exchange::Failure;
-use crate::transport::{QUEUED, Received};
+use crate::received::{QUEUED, Received};
 
 const SESSION: &str = "mcp-session-id";
 const VERSION: &str = "mcp-protocol-version";

@@ -32,6 +32,7 @@ mod exercise;
 mod fuzz;
 mod http;
 mod protocol;
+mod received;
 mod rule;
 mod safety;
 mod stdio;

@@ -4,7 +4,7 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use crate::transport::{QUEUED, Received};
+use crate::received::{QUEUED, Received};
 
 /// Maximum length of a line in bytes. Longer lines are not messages.
 const MAX_LINE_BYTES: usize = 64 << 20;

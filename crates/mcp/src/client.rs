@@ -135,19 +135,30 @@ impl Client {
     /// # Errors
     /// Returns an error if the server does not answer, or speaks neither era.
     pub async fn open(&mut self) -> Result<(), Failure> {
-        match self.options.era {
-            Some(Era::Sessions) => self.initialize().await,
-            Some(Era::Stateless) => self.discover(self.options.limit).await,
-            None => match self.discover(TO_DISCOVER.min(self.options.limit)).await {
-                Err(failure) if !failure.is_final() => self.initialize().await,
+        if self.options.era == Some(Era::Sessions) {
+            return self.initialize().await;
+        }
+        self.era = Era::Stateless;
+        let discovery = self.begin("server/discover", json!({}));
+        if self.options.era.is_some() {
+            return self.discovered(discovery, self.options.limit).await;
+        }
+        match self.discovered(discovery, TO_DISCOVER.min(self.options.limit)).await {
+            Ok(()) => Ok(()),
+            Err(failure) if failure.is_final() => Err(failure),
+            Err(asked) => match self.initialize().await {
+                // The server was only slow to start: it has answered the first question, and refuses the other one.
+                Err(Failure::Refused { .. }) if matches!(asked, Failure::TimedOut(_)) => {
+                    self.era = Era::Stateless;
+                    self.discovered(discovery, TO_CLOSE).await
+                }
                 connected => connected,
             },
         }
     }
 
-    async fn discover(&mut self, limit: Duration) -> Result<(), Failure> {
-        self.era = Era::Stateless;
-        let id = self.begin("server/discover", json!({}));
+    /// Takes the answer to `server/discover`.
+    async fn discovered(&mut self, id: u64, limit: Duration) -> Result<(), Failure> {
         let exchange = self.finish(id, limit).await?;
         let result = exchange.result()?.clone();
         let versions: Vec<&str> =
@@ -622,6 +633,21 @@ mod tests {
         assert_eq!(names, ["a", "b"]);
         let pong = json!({"jsonrpc": "2.0", "id": "p", "result": {}}).to_string();
         assert!(client.take_traffic().contains(&(Direction::Sent, pong)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_is_slow_to_start_is_not_taken_for_an_older_one() {
+        let late = std::sync::Mutex::new(None);
+        let server = move |message: Value| match message["method"].as_str() {
+            Some("server/discover") => {
+                let found = json!({"resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {}});
+                *late.lock().unwrap() = Some(result(&message, &found));
+                vec![]
+            }
+            _ => late.lock().unwrap().take().into_iter().chain([error(&message, -32022)]).collect(),
+        };
+        let client = Client::connect(connection(server), Options::default()).await.unwrap();
+        assert_eq!(client.era(), Era::Stateless);
     }
 
     #[tokio::test]

@@ -91,6 +91,13 @@ impl Bundle {
         let folders = planned.plan.trials.iter().flat_map(|trial| &trial.case.fixtures.copy_trees);
         wanted.extend(folders.map(|folder| session.cwd.join(&folder.from)));
         wanted.retain(|path| path.exists());
+        // Workers look for each target, even for one without a selected case.
+        for target in planned.spec.overrides().named() {
+            let path = session.cwd.join(target.split("::").next().unwrap_or_default());
+            if path.exists() && !wanted.iter().any(|known| known.starts_with(&path)) {
+                wanted.insert(path);
+            }
+        }
         let (library, modules) = (Library::new(), wanted.clone());
         wanted.extend(modules.iter().filter(|path| path.is_file()).flat_map(|path| library.imports(path)));
         let mut left_out: Vec<(String, &'static str)> = Vec::new();

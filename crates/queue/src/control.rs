@@ -1,5 +1,7 @@
 //! What users do with runs in the queue from other terminals.
 
+use std::ops::Deref;
+
 use store::postgres::Settings;
 use tokio::runtime::Runtime;
 
@@ -7,12 +9,17 @@ use crate::database::Database;
 use crate::error::QueueError;
 use crate::statements::Announcement;
 use crate::statements::control::QueuedRun;
+use crate::statements::watch::HeldTrial;
+use crate::waiting::{WaitingTrials, explain};
 
 /// The queue, from the view of a command that neither coordinates nor runs trials.
 pub struct Queue {
     database: Database,
-    runtime: Runtime,
+    runtime: Threads,
 }
+
+/// Threads of a connection. They can be dropped anywhere, also in an asynchronous program.
+struct Threads(Option<Runtime>);
 
 /// A worker that answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,13 +42,41 @@ impl Queue {
     /// # Errors
     /// Returns an error if the queue cannot be used.
     pub fn open(settings: &Settings) -> Result<Self, QueueError> {
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(1)
-            .enable_all()
-            .build()
-            .map_err(|error| QueueError::File("cannot start a thread".to_owned(), error))?;
+        let runtime = Threads::new()?;
         let database = runtime.block_on(Database::open(settings, None))?;
         Ok(Self { database, runtime })
+    }
+
+    /// Connects to the queue; `None` if the database has none. Changes nothing in the database.
+    ///
+    /// # Errors
+    /// Returns an error if the queue cannot be used.
+    pub fn open_existing(settings: &Settings) -> Result<Option<Self>, QueueError> {
+        let runtime = Threads::new()?;
+        let database = Database::unprepared(settings);
+        let exists = runtime.block_on(database.exists())?;
+        Ok(exists.then_some(Self { database, runtime }))
+    }
+
+    /// Returns the trials that workers run.
+    ///
+    /// # Errors
+    /// Returns an error if the queue cannot be read.
+    pub fn held(&self) -> Result<Vec<HeldTrial>, QueueError> {
+        self.runtime.block_on(self.database.held())
+    }
+
+    /// Returns the trials of a run that wait, by what they wait for.
+    ///
+    /// # Errors
+    /// Returns an error if the queue cannot be read.
+    pub fn waiting(&self, run: &QueuedRun) -> Result<Vec<WaitingTrials>, QueueError> {
+        self.runtime.block_on(async {
+            let Some(obstacles) = self.database.obstacles(run).await? else { return Ok(Vec::new()) };
+            let (groups, workers) = (self.database.waiting_groups(run).await?, self.database.workers().await?);
+            let refusals = self.database.refusals(&run.id).await?;
+            Ok(explain(run, groups, &obstacles, &workers, &refusals))
+        })
     }
 
     /// Returns the runs that are not finished, oldest first.
@@ -106,5 +141,31 @@ impl Queue {
     /// Returns an error if the queue cannot be changed.
     pub fn cancel_trial(&self, run: &str, trial: &str) -> Result<bool, QueueError> {
         self.runtime.block_on(self.database.cancel_trial(run, trial))
+    }
+}
+
+impl Threads {
+    fn new() -> Result<Self, QueueError> {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+        let failed = |error| QueueError::File("cannot start a thread".to_owned(), error);
+        Ok(Self(Some(runtime.map_err(failed)?)))
+    }
+}
+
+impl Deref for Threads {
+    type Target = Runtime;
+
+    #[expect(clippy::expect_used, reason = "it is taken only when it is dropped")]
+    fn deref(&self) -> &Runtime {
+        self.0.as_ref().expect("a runtime")
+    }
+}
+
+impl Drop for Threads {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            // Waiting for it is an error in an asynchronous program.
+            runtime.shutdown_background();
+        }
     }
 }

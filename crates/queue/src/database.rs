@@ -50,9 +50,14 @@ impl Database {
     /// # Errors
     /// Returns an error if there is no connection, or if a newer version has created the tables.
     pub(crate) async fn open(settings: &Settings, channel: Option<&'static str>) -> Result<Self, QueueError> {
-        let database = Self { settings: settings.clone(), channel, client: Mutex::default(), wake: Arc::default() };
+        let database = Self { channel, ..Self::unprepared(settings) };
         schema::prepare(&*database.connection().await?).await?;
         Ok(database)
+    }
+
+    /// Returns the queue without connecting. Its tables may not exist, or be those of another version.
+    pub(crate) fn unprepared(settings: &Settings) -> Self {
+        Self { settings: settings.clone(), channel: None, client: Mutex::default(), wake: Arc::default() }
     }
 
     /// Waits for a notification that something in the queue has changed.

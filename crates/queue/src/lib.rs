@@ -15,12 +15,15 @@ mod error;
 mod needs;
 mod schema;
 mod statements;
+mod waiting;
 mod worker;
 
 pub use control::{Queue, WorkerState};
 pub use coordinator::{Coordinator, CoordinatorOptions};
 pub use error::QueueError;
 pub use statements::control::QueuedRun;
+pub use statements::watch::HeldTrial;
+pub use waiting::WaitingTrials;
 pub use worker::{Until, WorkerOptions, work};
 
 #[cfg(test)]

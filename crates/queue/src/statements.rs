@@ -8,6 +8,7 @@ use crate::error::QueueError;
 
 pub(crate) mod control;
 pub(crate) mod coordinator;
+pub(crate) mod watch;
 pub(crate) mod worker;
 
 /// Time after which a worker that does not answer counts as gone.

@@ -164,6 +164,11 @@ fn limits_hold_over_all_workers_and_runs() {
     assert!(queue.finish(&first, "1", 0.0));
     assert_eq!(queue.claimed(&workers[1]).as_deref(), Some("c"));
     assert_eq!(queue.claimed(&workers[1]), None, "the limit also counts trials of the other run");
+    let runs = queue.wait(queue.database.queued_runs());
+    let obstacles = queue.wait(queue.database.obstacles(&runs[1])).unwrap();
+    assert_eq!((obstacles.full, obstacles.is_over_budget), (vec![("codex".to_owned(), 2)], false));
+    let waiting = queue.wait(queue.database.waiting_groups(&runs[1]));
+    assert_eq!(waiting.iter().map(|group| (&*group.trial, group.count)).collect::<Vec<_>>(), [("e", 1)]);
 }
 
 #[test]

@@ -253,6 +253,16 @@ impl Comparison {
         if before.sequential || after.sequential { self.sequential() } else { self }
     }
 
+    /// Returns the path of its page on a server: that of both runs, or of the one run whose parts are compared. It names the
+    /// runs by their ids, so that the page stays the same after further runs with these labels.
+    pub fn page_path(&self) -> Option<String> {
+        let [before, after] = &**self.runs.as_ref()?;
+        Some(match before.id == after.id {
+            true => format!("/runs/{}/", before.id),
+            false => format!("/compare/{}/{}", before.id, after.id),
+        })
+    }
+
     /// Adds the answer to whether the second side is worse than the first by more than `margin`, a share from 0 to 1.
     pub fn with_margin(mut self, margin: f64) -> Self {
         let answer = Margin::of(&self.cases, margin);

@@ -47,6 +47,7 @@ mod otlp;
 mod places;
 mod plain;
 mod plugin_eval;
+mod queue;
 mod reporter;
 mod runs;
 mod sarif;
@@ -72,10 +73,14 @@ pub use calibration::{calibration, calibration_json};
 pub use compare::{CaseChange, Change, Comparison, Dimension, THRESHOLD, TrialPair};
 pub use format::{counted, elapsed as duration, percent as share};
 pub use history::{history, history_json};
-pub use html::{ComparedTrial, ServedRun, ServedState, comparison_page, transcript};
+pub use html::{
+    CasePage, CasesPage, ComparedTrial, LiveRun, ProgressPage, RunsPage, ServedRun, ServedState, case_page, cases_page,
+    comparison_page, comparison_policy, message_page, progress_page, record_policy, runs_page, transcript, trend_page,
+};
 pub use json::{SCHEMA, comparison_schema, reference as json_reference, report_schema, trial_json};
 pub use junit::{CheckResult, junit_of_checks};
 pub use plain::clean;
+pub use queue::{QueueView, QueuedRunView, WaitingView, WorkerView, queue, queue_of_run};
 pub use reporter::{Reporter, ReporterOptions, RunHash};
 pub use runs::{ListedRun, run_json, runs};
 pub use sarif::sarif;

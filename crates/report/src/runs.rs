@@ -38,7 +38,17 @@ impl ListedRun {
         (self.run.needed() + self.summary.by_outcome.cancelled).saturating_sub(self.run.finished)
     }
 
-    fn results(&self) -> String {
+    /// Returns its result in one word: `running`, `passed`, `failed`, or `incomplete`.
+    pub(crate) fn word(&self) -> &'static str {
+        match (self.state(), self.summary.exit_code()) {
+            ("running", _) => "running",
+            (_, 1) => "failed",
+            ("finished", 0) if self.summary.by_outcome.passed > 0 => "passed",
+            _ => "incomplete",
+        }
+    }
+
+    pub(crate) fn results(&self) -> String {
         let mut parts = outcomes(self.summary.by_outcome, |outcome| outcome != Outcome::Cancelled);
         if let Some(lacks) = &self.run.missing_shards {
             let missing: Vec<String> = lacks.missing.iter().map(|shard| format!("{shard}/{}", lacks.of)).collect();
@@ -63,7 +73,7 @@ impl ListedRun {
         parts.join(", ")
     }
 
-    fn agents(&self) -> String {
+    pub(crate) fn agents(&self) -> String {
         let agents = self.run.agents.iter();
         let names = agents.map(|agent| format!("{}{}", agent.name, in_parentheses(agent.model.as_deref())));
         names.collect::<Vec<_>>().join(", ")

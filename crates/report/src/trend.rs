@@ -1,9 +1,10 @@
 //! Results across runs: one line per run, and the flaky cases.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use model::statistics::Counted;
-use model::{CaseResults, OutcomeCounts, RunResults, statistics};
+use model::{CaseResults, OutcomeCounts, RunResults, RunRow, statistics};
 use serde_json::{Value, json};
 
 use crate::counts::{described, outcomes, share};
@@ -41,28 +42,63 @@ pub fn trend(runs: &[RunResults], of: TrendOf, style: &Style) -> String {
     }
     let names = Names::of_results(runs.iter().flat_map(|run| &run.cases));
     let mut text = String::new();
-    if of == TrendOf::Cases {
-        let mut cases: BTreeMap<String, Vec<Point<'_>>> = BTreeMap::new();
-        for run in runs.iter().rev() {
-            for case in run.cases.iter().filter(|case| !case.is_baseline()) {
-                let points = cases.entry(names.of_case(case)).or_default();
-                match points.last_mut().filter(|point| point.run.run.id == run.run.id) {
-                    Some(point) => point.add(case),
-                    None => points.push(Point::new(run, [case])),
-                }
-            }
-        }
-        for (name, points) in &cases {
-            let gap = if text.is_empty() { "" } else { "\n" };
-            text.push_str(&format!("{gap}{}\n", paint.bold(name)));
-            text.push_str(&table(points, of, &paint));
-        }
-    } else {
-        let whole = |run| if of == TrendOf::Runs { Point::whole(run) } else { Point::reliable(run) };
-        let points: Vec<Point<'_>> = runs.iter().rev().map(whole).collect();
-        text = table(&points, of, &paint);
+    for (name, points) in groups(runs, of, &names) {
+        let gap = if text.is_empty() { "" } else { "\n" };
+        text.push_str(&name.map_or_else(String::new, |name| format!("{gap}{}\n", paint.bold(&name))));
+        text.push_str(&table(&points, of, &paint));
     }
     text + &flaky_table(runs, &names, &paint)
+}
+
+/// Returns the points of each line of a trend, oldest first: one line without a name, or one for each case.
+fn groups<'a>(runs: &'a [RunResults], of: TrendOf, names: &Names) -> Vec<(Option<String>, Vec<Point<'a>>)> {
+    if of != TrendOf::Cases {
+        let whole = |run| if of == TrendOf::Runs { Point::whole(run) } else { Point::reliable(run) };
+        return vec![(None, runs.iter().rev().map(whole).collect())];
+    }
+    let mut cases: BTreeMap<String, Vec<Point<'_>>> = BTreeMap::new();
+    for run in runs.iter().rev() {
+        for case in run.cases.iter().filter(|case| !case.is_baseline()) {
+            let points = cases.entry(names.of_case(case)).or_default();
+            match points.last_mut().filter(|point| point.run.run.id == run.run.id) {
+                Some(point) => point.add(case),
+                None => points.push(Point::new(run, [case])),
+            }
+        }
+    }
+    cases.into_iter().map(|(name, points)| (Some(name), points)).collect()
+}
+
+/// A run in a trend.
+pub(crate) struct TrendRow<'a> {
+    pub(crate) run: &'a RunRow,
+    pub(crate) counts: Counted,
+    /// The 95 % interval of the pass rate.
+    pub(crate) interval: Option<[f64; 2]>,
+    /// `Less` or `Greater` if the same cases passed less or more often than before, by more than chance explains.
+    pub(crate) change: Option<Ordering>,
+    /// Tokens, cost and time.
+    pub(crate) spent: [String; 3],
+    pub(crate) notes: String,
+}
+
+/// Returns the rows of each line of a trend, newest first: one line without a name, or one for each case.
+pub(crate) fn trend_rows(runs: &[RunResults], of: TrendOf) -> Vec<(Option<String>, Vec<TrendRow<'_>>)> {
+    let names = Names::of_results(runs.iter().flat_map(|run| &run.cases));
+    groups(runs, of, &names).into_iter().map(|(name, points)| (name, rows(&points, of))).collect()
+}
+
+/// Returns the rows of points, newest first.
+fn rows<'a>(points: &[Point<'a>], of: TrendOf) -> Vec<TrendRow<'a>> {
+    let row = |(point, change): (&Point<'a>, Option<Ordering>)| TrendRow {
+        run: &point.run.run,
+        counts: point.counts,
+        interval: point.interval(),
+        change,
+        spent: point.shown(of),
+        notes: notes(point, change).join(", "),
+    };
+    points.iter().zip(changes(points)).rev().map(row).collect()
 }
 
 /// Returns the trend as JSON: the runs, oldest first, with their cases, and the flaky cases. `runs` are newest first.
@@ -199,7 +235,7 @@ impl<'a> Point<'a> {
 
     /// Returns `Less` or `Greater` if the same cases passed less or more often than `before`, by more than chance
     /// would explain.
-    fn change(&self, before: &Self) -> Option<std::cmp::Ordering> {
+    fn change(&self, before: &Self) -> Option<Ordering> {
         let ([low, high], [low_before, high_before]) = (self.interval()?, before.interval()?);
         let is_apart = high < low_before || low > high_before;
         (is_apart && !self.cases.is_empty() && self.cases == before.cases).then(|| low.total_cmp(&low_before))
@@ -218,6 +254,15 @@ impl<'a> Point<'a> {
             mean(self.cost_usd, self.trials_with_cost),
             mean(time(self.agent_ms), self.trials_with_time),
         ]
+    }
+
+    /// Returns tokens, cost and time as text; empty where they are not known.
+    fn shown(&self, of: TrendOf) -> [String; 3] {
+        let mut index = 0..;
+        self.spent(of).map(|value| {
+            let format = SPENT[index.next().unwrap_or_default()];
+            value.map_or_else(String::new, format)
+        })
     }
 }
 
@@ -242,17 +287,14 @@ fn table(points: &[Point<'_>], of: TrendOf, paint: &Paint) -> String {
         ("notes", 0),
     ])
     .left(3);
-    let mut before: Option<&Point<'_>> = None;
-    for point in points {
+    for (point, change) in points.iter().zip(changes(points)) {
         let run = &point.run.run;
-        let change = before.and_then(|before| point.change(before));
         let style = match (point.counts.bounds(), change) {
-            (_, Some(std::cmp::Ordering::Less)) => CellStyle::Red,
+            (_, Some(Ordering::Less)) => CellStyle::Red,
             (Some(bounds), _) if bounds.min >= 1.0 => CellStyle::Green,
             _ => CellStyle::Plain,
         };
-        let [tokens, cost, time] = point.spent(of);
-        let shown = |value: Option<f64>, index: usize| value.map_or_else(String::new, SPENT[index]);
+        let [tokens, cost, time] = point.shown(of);
         grid.row([
             Cell::new(&run.short, CellStyle::Bold),
             Cell::new(timestamp(run.started_at), CellStyle::Dim),
@@ -260,22 +302,32 @@ fn table(points: &[Point<'_>], of: TrendOf, paint: &Paint) -> String {
             described(point.counts).into(),
             Cell::new(share(point.counts), style),
             point.interval().map_or_else(String::new, range).into(),
-            shown(tokens, 0).into(),
-            shown(cost, 1).into(),
-            shown(time, 2).into(),
+            tokens.into(),
+            cost.into(),
+            time.into(),
             notes(point, change).join(", ").into(),
         ]);
-        before = if point.counts.trials() > 0 { Some(point) } else { before };
     }
     grid.draw(paint) + &sparklines(points, of, heads, paint)
 }
 
-fn notes(point: &Point<'_>, change: Option<std::cmp::Ordering>) -> Vec<String> {
+/// Returns for each point how it differs from the one before it that has trials.
+fn changes(points: &[Point<'_>]) -> Vec<Option<Ordering>> {
+    let mut before: Option<&Point<'_>> = None;
+    let mut all = Vec::with_capacity(points.len());
+    for point in points {
+        all.push(before.and_then(|before| point.change(before)));
+        before = if point.counts.trials() > 0 { Some(point) } else { before };
+    }
+    all
+}
+
+fn notes(point: &Point<'_>, change: Option<Ordering>) -> Vec<String> {
     let run = &point.run.run;
     let mut notes = Vec::new();
     match change {
-        Some(std::cmp::Ordering::Less) => notes.push("worse".to_owned()),
-        Some(std::cmp::Ordering::Greater) => notes.push("better".to_owned()),
+        Some(Ordering::Less) => notes.push("worse".to_owned()),
+        Some(Ordering::Greater) => notes.push("better".to_owned()),
         _ => {}
     }
     let planned = run.needed();
@@ -321,17 +373,17 @@ fn sparkline(values: &[Option<f64>], most: f64, paint: &Paint) -> String {
 }
 
 /// Results of a case under equal settings.
-struct Flaky<'a> {
-    case: &'a CaseResults,
-    runs: usize,
+pub(crate) struct Flaky<'a> {
+    pub(crate) case: &'a CaseResults,
+    pub(crate) runs: usize,
     trials: usize,
-    passed: usize,
-    failed: usize,
+    pub(crate) passed: usize,
+    pub(crate) failed: usize,
     /// Number of trials that passed only after another attempt failed.
-    rerun: usize,
+    pub(crate) rerun: usize,
     rates: Vec<Option<f64>>,
     /// True if the case was quarantined in its last run.
-    is_quarantined: bool,
+    pub(crate) is_quarantined: bool,
 }
 
 impl Flaky<'_> {
@@ -351,7 +403,7 @@ impl Flaky<'_> {
 }
 
 /// Returns the flaky cases, the most certain ones first.
-fn flaky_cases(runs: &[RunResults]) -> Vec<Flaky<'_>> {
+pub(crate) fn flaky_cases(runs: &[RunResults]) -> Vec<Flaky<'_>> {
     type Key<'a> = (&'a str, &'a str, &'a str, &'a str);
     let mut cases: BTreeMap<Key<'_>, Flaky<'_>> = BTreeMap::new();
     for run in runs.iter().rev() {

@@ -8,6 +8,7 @@ use model::{PairJudgement, Part, Segment, Status};
 use super::compared::{self, ComparedTrial};
 use super::page::{self, Source};
 use super::plot;
+use super::record::encoded;
 use super::text::{marked, text};
 use crate::compare::{CaseChange, Comparison, Evidence, Plot, TrialPair};
 use crate::plain;
@@ -19,19 +20,29 @@ const REASON: usize = 1000;
 const LINES: usize = 200;
 
 /// Returns a page with the comparisons, one after the other, and with the trials that it links to. `folder` is the folder
-/// of the current directory in its repository.
+/// of the current directory in its repository, and `record` the address of the list of runs, if a server has one.
 ///
 /// # Errors
 /// Returns an error if a trial cannot be serialised.
-pub fn comparison_page(comparisons: &[Comparison], trials: &[ComparedTrial], folder: &Path) -> io::Result<Vec<u8>> {
+pub fn comparison_page(
+    comparisons: &[Comparison],
+    trials: &[ComparedTrial],
+    folder: &Path,
+    record: Option<&str>,
+) -> io::Result<Vec<u8>> {
     let body: String = comparisons.iter().map(|each| comparison(each, trials)).collect();
     let mut html = Vec::new();
-    page::start(&mut html, &compared::index(trials, folder)?, &body, Source::File)?;
+    page::start(&mut html, &compared::index(trials, folder, record)?, &body, Source::File)?;
     for (number, trial) in trials.iter().enumerate() {
         page::chunk(&mut html, number, trial.chunk())?;
     }
     page::end(&mut html)?;
     Ok(html)
+}
+
+/// Returns the content security policy of the page from [`comparison_page`].
+pub fn comparison_policy() -> String {
+    page::policy(Source::File)
 }
 
 /// Returns links to the trials that illustrate the change of a case, if the page has them.
@@ -47,15 +58,6 @@ fn links(case: &CaseChange, [before, after]: [&str; 2], trials: &[ComparedTrial]
         " · <a href=\"#/trial/{one}\">{before}</a> · <a href=\"#/trial/{other}\">{after}</a> · \
          <a href=\"#/compare/{one}/{other}\">side by side</a>"
     )
-}
-
-/// Returns a part of an address in which every character that may have a meaning there is escaped.
-fn encoded(part: &str) -> String {
-    let escaped = |byte: u8| match byte {
-        b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => char::from(byte).to_string(),
-        _ => format!("%{byte:02X}"),
-    };
-    part.bytes().map(escaped).collect()
 }
 
 fn comparison(comparison: &Comparison, trials: &[ComparedTrial]) -> String {

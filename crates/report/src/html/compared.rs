@@ -62,10 +62,11 @@ impl ComparedTrial {
 }
 
 /// Returns the index of a page with these trials and without an overview of its own.
-pub(super) fn index(trials: &[ComparedTrial], folder: &Path) -> serde_json::Result<String> {
+pub(super) fn index(trials: &[ComparedTrial], folder: &Path, record: Option<&str>) -> serde_json::Result<String> {
     let rows: Vec<Value> = trials.iter().map(|trial| trial.row(folder)).collect::<Result<_, _>>()?;
     serde_json::to_string(&json!({
         "fixed": true,
+        "record": record,
         "run": { "id": "", "label": "Comparison", "planned": trials.len(), "agents": [], "skills": [], "settings": {} },
         "verdicts": [], "arms": [], "deltas": [], "trials": rows,
     }))

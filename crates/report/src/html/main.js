@@ -133,6 +133,7 @@ addEventListener('hashchange', async () => {
 });
 
 function frame() {
+  const record = index.record ?? index.live?.record;
   const themes = ['', 'light', 'dark'];
   const theme = h('button', { onclick: () => {
     const next = themes[(themes.indexOf(document.documentElement.dataset.theme ?? '') + 1) % themes.length];
@@ -140,7 +141,7 @@ function frame() {
     theme.textContent = `Theme: ${next || 'system'}`;
   } }, 'Theme: system');
   document.getElementById('top').append(
-    h('a', { href: '#/', class: 'home' }, 'trialrun'),
+    h('a', { href: '#/', class: 'home' }, 'trialrun'), ...(record ? [h('a', { href: record }, 'All runs')] : []),
     h('span', { class: 'run' }, [index.run.label, index.run.id.slice(0, 8)].filter(Boolean).join(' · ')),
     theme, h('button', { onclick: help, 'aria-keyshortcuts': '?' }, 'Keys'));
 }

@@ -12,6 +12,7 @@ mod index;
 mod outline;
 mod page;
 mod plot;
+mod record;
 mod served;
 mod text;
 mod transcript;
@@ -24,7 +25,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use model::{Envelope, Event, Outcome, RunInfo, TrialRecord};
 
-pub use compare::comparison_page;
+pub use compare::{comparison_page, comparison_policy};
 pub use compared::ComparedTrial;
 
 use crate::totals::RunTotals;
@@ -33,6 +34,10 @@ use index::{Index, Row};
 use page::Source;
 use transcript::Transcript;
 
+pub use record::{
+    CasePage, CasesPage, LiveRun, ProgressPage, RunsPage, case_page, cases_page, message_page, progress_page,
+    record_policy, runs_page, trend_page,
+};
 pub use served::{ServedRun, ServedState, transcript};
 
 /// Size of the output buffer, in bytes.

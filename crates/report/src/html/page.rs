@@ -6,7 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 
-const STYLE: &str = include_str!("page.css");
+pub(super) const STYLE: &str = include_str!("page.css");
 
 /// The scripts, in execution order. They share one scope.
 const SCRIPTS: &str = concat!(
@@ -80,7 +80,7 @@ pub(super) fn end(out: &mut impl Write) -> io::Result<()> {
 }
 
 /// Returns the source expression for a content security policy that allows exactly this text.
-fn hash(text: &str) -> String {
+pub(super) fn hash(text: &str) -> String {
     format!("'sha256-{}'", STANDARD.encode(Sha256::digest(text)))
 }
 

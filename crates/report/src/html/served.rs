@@ -32,6 +32,8 @@ pub struct ServedState<'a> {
     pub is_active: bool,
     /// Number that changes with the state.
     pub version: u64,
+    /// Address of the list of runs, if the server has one.
+    pub record: Option<&'a str>,
 }
 
 impl ServedRun {
@@ -65,6 +67,7 @@ impl ServedRun {
         let running: Vec<Value> = state.live.iter().map(|trial| self.running(trial)).collect();
         serde_json::to_string(&index.live(json!({
             "version": state.version,
+            "record": state.record,
             "is_active": state.is_active,
             "is_over": state.run.finished_at.is_some(),
             "running": running,

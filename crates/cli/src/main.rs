@@ -10,6 +10,7 @@ mod error;
 mod exit;
 mod first_run;
 mod global;
+mod http_server;
 mod language_model;
 mod limits;
 mod log;
@@ -100,6 +101,7 @@ fn dispatch(args: Args, terminal: &terminal::Terminal) -> Result<ExitCode, error
         Command::History(args) => command::history::run(&global, &args, terminal),
         Command::Status(args) => command::status::run(&global, &args, terminal),
         Command::View(args) => command::view::run(&global, &args, terminal),
+        Command::Serve(args) => command::serve::run(&global, &args, terminal),
         Command::Report(args) => command::report::run(&global, &args, terminal),
         Command::Rerun(args) => command::rerun::run(&global, &args, terminal),
         Command::Bisect(args) => command::bisect::run(&global, &args, terminal),

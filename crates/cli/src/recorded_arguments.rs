@@ -41,6 +41,14 @@ pub fn recorded_workers(info: &RunInfo) -> WorkersArgs {
     }
 }
 
+/// Returns the options of the command that started the run; `None` if they are not recorded, or if it did not run tests.
+pub fn recorded_overrides(info: &RunInfo) -> Option<Overrides> {
+    match parse(&info.invocation.as_ref()?.arguments)? {
+        RecordedCommand::Run(args) => Some(args.run),
+        _ => None,
+    }
+}
+
 /// Commands that repeat a recorded trial.
 const REPEATING: [&str; 2] = ["rerun", "bisect"];
 

@@ -4,9 +4,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use queue::{Coordinator, CoordinatorOptions, Until, WorkerOptions, work};
+use queue::{
+    Coordinator, CoordinatorOptions, HeldTrial, Queue, QueueError, QueuedRun, Until, WaitingTrials, WorkerOptions,
+    WorkerState, work,
+};
+use report::{QueueView, QueuedRunView, WaitingView, WorkerView};
 use runner::StopLevel;
 use sandbox::Host;
+use serde_json::{Value, json};
 use session::overrides::{parse_duration, parse_jobs};
 use session::{Layer, Planned, Session};
 use store::Location;
@@ -122,6 +127,56 @@ pub fn settings(url: Option<&str>, session: &Session) -> Result<Settings, CliErr
     let surroundings = Surroundings { variable: &|name| host.env.get(name).cloned(), home: host.home.as_deref() };
     let settings = Settings::from_url(url).and_then(|mut settings| settings.complete(&surroundings).map(|()| settings));
     settings.map_err(|error| CliError::usage(error.to_string()))
+}
+
+/// Returns the workers with what they do, and the runs with what their trials wait for.
+///
+/// # Errors
+/// Returns an error if the queue cannot be read.
+pub fn view(queue: &Queue) -> Result<QueueView, QueueError> {
+    let held = queue.held()?;
+    let worker = |state: WorkerState| {
+        let is_own = |trial: &&HeldTrial| trial.host == state.host && trial.pid == state.pid;
+        let running = held.iter().filter(is_own).map(|held| (held.run.clone(), held.trial.clone())).collect();
+        let WorkerState { host, pid, program, has, slots } = state;
+        WorkerView { host, pid, version: program, has, slots, running }
+    };
+    let run =
+        |run: QueuedRun| {
+            let waiting = queue.waiting(&run)?.into_iter().map(|WaitingTrials { count, trial, waits_for }| {
+                WaitingView { count: usize::try_from(count).unwrap_or(usize::MAX), trial, waits_for }
+            });
+            let waiting = waiting.collect();
+            let QueuedRun { id, label, state, is_coordinated, running, lost, .. } = run;
+            Ok(QueuedRunView { id, label, state, is_coordinated, waiting, running, lost })
+        };
+    let workers = queue.workers()?.into_iter().map(worker).collect();
+    Ok(QueueView { workers, runs: queue.runs()?.into_iter().map(run).collect::<Result<_, QueueError>>()? })
+}
+
+/// Returns the workers and the runs in the queue as JSON.
+pub fn queue_json(view: &QueueView) -> Value {
+    let workers = view.workers.iter().map(|worker| {
+        let WorkerView { host, pid, version, has, slots, running } = worker;
+        let running = running.iter().map(|(run, trial)| json!({"run": run, "trial": trial}));
+        let running: Vec<Value> = running.collect();
+        json!({"host": host, "pid": pid, "version": version, "has": has, "slots": slots, "running": running})
+    });
+    let runs = view.runs.iter().map(|run| {
+        let running = run.running.iter().map(|(trial, host)| json!({"trial": trial, "host": host}));
+        let waiting: usize = run.waiting.iter().map(|waiting| waiting.count).sum();
+        let waits = run
+            .waiting
+            .iter()
+            .map(|waiting| json!({"trials": waiting.count, "first": waiting.trial, "for": waiting.waits_for}));
+        json!({
+            "run": run.id, "label": run.label, "state": run.state, "coordinated": run.is_coordinated,
+            "waiting": waiting, "waits": waits.collect::<Vec<_>>(), "running": running.collect::<Vec<_>>(),
+            "lost_attempts": run.lost,
+        })
+    });
+    let (workers, runs): (Vec<_>, Vec<_>) = (workers.collect(), runs.collect());
+    json!({"schema": "trialrun.workers/1", "workers": workers, "runs": runs})
 }
 
 /// Returns the folder in which workers keep the files of projects.

@@ -33,6 +33,7 @@ pub mod rerun;
 pub mod rpc;
 pub mod run;
 pub mod schema;
+pub mod serve;
 pub mod show;
 pub mod status;
 pub mod trend;
@@ -47,7 +48,7 @@ use clap::Subcommand;
 pub const GROUPS: [(&str, &[&str]); 6] = [
     ("Write and check tests", &["init", "discover", "gen", "check", "audit", "list", "plan", "mcp-lock"]),
     ("Run", &["run", "view", "cassettes", "rerun", "mcp", "rpc"]),
-    ("Workers", &["work", "workers", "pause", "continue", "cancel"]),
+    ("Workers", &["work", "workers", "pause", "continue", "cancel", "serve"]),
     ("Read results", &["show", "status", "history", "report", "compare", "trend", "bisect", "calibrate"]),
     ("Records", &["regrade", "export", "import", "merge", "verify", "cleanup", "prune"]),
     ("Set-up and help", &["doctor", "config", "docs", "schema", "completions", "man", "licenses", "help"]),
@@ -99,6 +100,8 @@ pub enum Command {
     Status(status::StatusArgs),
     /// Show a run in a browser, even while it is running
     View(view::ViewArgs),
+    /// Serve the pages of a whole record to browsers, and an API to programs
+    Serve(serve::ServeArgs),
     /// List the recorded model answers of the tests, and record those again that no longer match
     Cassettes(cassettes::CassettesArgs),
     /// Repeat a recorded trial up to a step, and ask the model from there on

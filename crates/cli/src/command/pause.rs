@@ -97,12 +97,20 @@ pub fn cancel(global: &Global, args: &CancelArgs, terminal: &Terminal) -> Result
 /// Returns the queue, and the run in it.
 fn find(global: &Global, wanted: Option<&str>) -> Result<(Queue, QueuedRun), CliError> {
     let queue = Queue::open(&settings(None, &place::open(global, &[])?)?).map_err(|error| failed(&error))?;
-    let mut runs = queue.runs().map_err(|error| failed(&error))?;
+    let run = choose(queue.runs().map_err(|error| failed(&error))?, wanted)?;
+    Ok((queue, run))
+}
+
+/// Returns the run in the queue to which `wanted` refers, or the only one.
+///
+/// # Errors
+/// Returns an error if there is no such run, or if there are several.
+pub fn choose(mut runs: Vec<QueuedRun>, wanted: Option<&str>) -> Result<QueuedRun, CliError> {
     if let Some(wanted) = wanted {
         runs.retain(|run| run.id.starts_with(wanted) || run.label.as_deref() == Some(wanted));
     }
     match runs.len() {
-        1 => Ok((queue, runs.swap_remove(0))),
+        1 => Ok(runs.swap_remove(0)),
         0 => Err(CliError::nothing(match wanted {
             Some(wanted) => format!("no run in the queue is called `{wanted}`"),
             None => "no run is in the queue".to_owned(),

@@ -75,6 +75,7 @@ fn sections(definition: clap::Command) -> BTreeMap<String, String> {
         suite::reference(),
         exit::reference(),
         super::rpc::protocol::reference(),
+        super::serve::reference(),
         hooks::reference(),
         command_line(definition),
         settings,

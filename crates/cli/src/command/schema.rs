@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::ValueEnum;
 use serde_json::Value;
 
-use super::rpc;
+use super::{rpc, serve};
 use crate::error::CliError;
 use crate::terminal::Terminal;
 
@@ -41,6 +41,8 @@ enum Kind {
     RpcPython,
     /// The messages of `rpc`: TypeScript declarations.
     RpcTypes,
+    /// The HTTP API of `serve`, as OpenAPI.
+    Openapi,
     /// Tests as code: TypeScript declarations.
     Types,
 }
@@ -71,6 +73,7 @@ fn schema(kind: Kind) -> Schema {
         Kind::Report => report::report_schema(),
         Kind::Compare => report::comparison_schema(),
         Kind::Rpc => rpc::protocol::schema(),
+        Kind::Openapi => serve::openapi(),
         Kind::RpcPython => return Schema::Text(rpc::protocol::python()),
         Kind::RpcTypes => return Schema::Text(rpc::protocol::typescript()),
         Kind::Types => return Schema::Text(grade::declarations()),
@@ -87,7 +90,8 @@ mod tests {
             Schema::Json(schema) => Some(schema),
             Schema::Text(_) => None,
         });
-        let titles: Vec<Value> = schemas.map(|schema| schema["title"].clone()).collect();
+        let title = |schema: Value| schema.get("title").or(schema.pointer("/info/title")).cloned().unwrap_or_default();
+        let titles: Vec<Value> = schemas.map(title).collect();
         assert!(titles.iter().all(Value::is_string), "{titles:?}");
         assert!(titles.contains(&"fixtures".into()));
         assert!((1..titles.len()).all(|index| !titles[..index].contains(&titles[index])), "{titles:?}");

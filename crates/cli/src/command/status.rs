@@ -3,13 +3,16 @@
 use std::process::ExitCode;
 
 use model::{Event, Gate, RunRow};
-use report::{Arms, Details, StatusView};
+use queue::Queue;
+use report::{Arms, Details, QueueView, StatusView};
 use serde_json::json;
-use store::{Store, StoreError, TrialFilter};
+use store::{Location, Store, StoreError, TrialFilter};
 
 use crate::error::CliError;
 use crate::global::Global;
+use crate::place;
 use crate::terminal::Terminal;
+use crate::workers::{queue_json, view};
 use crate::workspace::WorkspaceArgs;
 
 /// Maximum number of trials for which a run is read completely. Larger ones are shown from the lists alone, unless the
@@ -39,6 +42,7 @@ pub fn run(global: &Global, args: &StatusArgs, terminal: &Terminal) -> Result<Ex
     let live = store.live(&run.id)?;
     let alive = session::is_active(&run);
     let details = details_of(&*store, &run, args.all)?;
+    let queue = if alive { queue(global, &run, terminal)? } else { None };
     if args.json {
         let Arms { arms, deltas, .. } = Arms::of(&details.figures, &details.agents);
         let over_budget: Vec<_> =
@@ -47,13 +51,29 @@ pub fn run(global: &Global, args: &StatusArgs, terminal: &Terminal) -> Result<Ex
             "schema": "trialrun.status/1", "run": run, "alive": alive, "live": live, "trials": trials, "arms": arms,
             "deltas": deltas, "decisions": details.decisions, "over_budget": over_budget, "hooks": details.hooks,
             "side_effects": report::merged_side_effects(&details.side_effects),
+            "queue": queue.as_ref().map(queue_json),
         }));
     } else {
         let now = jiff::Timestamp::now();
         let view = StatusView { run: &run, trials: &trials, live: &live, alive, now, all: args.all, details: &details };
         terminal.out(&report::status(&view, &terminal.out_style));
+        terminal.out(&queue.map_or_else(String::new, |queue| report::queue_of_run(&queue, &run.id)));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the queue if workers run trials of this run.
+fn queue(global: &Global, run: &RunRow, terminal: &Terminal) -> Result<Option<QueueView>, CliError> {
+    let Location::Postgres(settings) = place::open(global, &[])?.state.record else { return Ok(None) };
+    let view = Queue::open_existing(&settings).and_then(|queue| queue.as_ref().map(view).transpose());
+    match view {
+        Ok(view) => Ok(view.filter(|view| view.runs.iter().any(|queued| queued.id == run.id))),
+        // The state of the run is known without it.
+        Err(error) => {
+            terminal.err(&format!("warning: what its trials wait for is not known: {error}\n"));
+            Ok(None)
+        }
+    }
 }
 
 /// Reads the details of a run that is small enough, or whose details are all wanted.

@@ -1,7 +1,7 @@
 //! `trialrun view`.
 
-mod pages;
-mod server;
+pub mod pages;
+pub mod server;
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -9,14 +9,15 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode, Stdio};
 
 use model::RunRow;
-use tokio::net::TcpListener;
+use store::Store;
 use tokio::signal::unix::{SignalKind, signal};
 
 use self::pages::Pages;
-use self::server::Server;
+use self::server::ViewServer;
 use crate::ci;
 use crate::error::CliError;
 use crate::global::Global;
+use crate::http_server::HttpServer;
 use crate::terminal::Terminal;
 use crate::workspace::WorkspaceArgs;
 
@@ -39,24 +40,30 @@ pub struct ViewArgs {
 /// Serves the pages of a run on loopback until Ctrl-C. The pages of a run in progress update as it continues.
 pub fn run(global: &Global, args: &ViewArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let (store, run) = args.place.find(global, args.run.as_deref(), "latest")?;
-    let pages = Pages::new(store, &run.id, ci::folder_in_repository());
+    let pages = Pages::new(&run.id, ci::folder_in_repository(), None);
     let failed = |error: io::Error| CliError::environment(format!("cannot serve the run: {error}"));
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().map_err(failed)?;
-    let served = runtime.block_on(serve(pages, &run, args, terminal));
+    let served = runtime.block_on(serve(pages, store, &run, args, terminal));
     // There is no need to wait for a request that is still being answered.
     runtime.shutdown_background();
     served.map(|()| ExitCode::SUCCESS)
 }
 
-async fn serve(pages: Pages, run: &RunRow, args: &ViewArgs, terminal: &Terminal) -> Result<(), CliError> {
+async fn serve(
+    pages: Pages,
+    store: Box<dyn Store>,
+    run: &RunRow,
+    args: &ViewArgs,
+    terminal: &Terminal,
+) -> Result<(), CliError> {
     let port = args.port.unwrap_or(0);
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await;
-    let listener = listener.map_err(|error| {
+    let server = HttpServer::bind((Ipv4Addr::LOCALHOST, port).into(), &[]).await;
+    let server = server.map_err(|error| {
         CliError::environment(format!("cannot listen on port {port} of 127.0.0.1: {error}"))
             .maybe_hint(args.port.map(|_| "without `--port`, a free port is used".to_owned()))
     })?;
     let failed = |error: io::Error| CliError::environment(format!("cannot serve the run: {error}"));
-    let server = Server::new(listener, pages).map_err(failed)?;
+    let server = ViewServer::new(server, pages, store);
     let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
     let address = server.address();

@@ -4,9 +4,14 @@ use std::collections::HashMap;
 use std::error::Error;
 use std::path::PathBuf;
 
+use hyper::StatusCode;
+use hyper::header::{self, HeaderValue};
+use jiff::Timestamp;
 use model::{Event, LiveTrial, RunRow, TrialRecord};
 use report::{ServedRun, ServedState};
 use store::{RunFilter, Store, StoreError, StoredEvent, TrialFilter};
+
+use crate::http_server::{Answer, page, response};
 
 /// Maximum number of new trials that are read one by one. If there are more, the whole run is read at once.
 const MAX_SINGLE_READS: usize = 32;
@@ -16,10 +21,11 @@ pub type PageError = Box<dyn Error + Send + Sync>;
 
 /// Pages of a run. Each request reads the changes first.
 pub struct Pages {
-    store: Box<dyn Store>,
     run: String,
     folder: PathBuf,
-    /// Number of the current state, from 1.
+    /// Address of the list of runs, if the server has one.
+    record: Option<&'static str>,
+    /// Number of the current state. It also grows from one server to the next.
     version: u64,
     current: Option<Current>,
 }
@@ -37,34 +43,52 @@ struct Current {
 
 impl Pages {
     /// Creates the pages for the run with that full id. `folder` is the folder of the current directory in its
-    /// repository.
-    pub fn new(store: Box<dyn Store>, run: &str, folder: PathBuf) -> Self {
-        Self { store, run: run.to_owned(), folder, version: 0, current: None }
+    /// repository, and `record` the address of the list of runs, if the server has one.
+    pub fn new(run: &str, folder: PathBuf, record: Option<&'static str>) -> Self {
+        let version = u64::try_from(Timestamp::now().as_millisecond()).unwrap_or_default();
+        Self { run: run.to_owned(), folder, record, version, current: None }
     }
 
-    /// Returns the index as JSON, and its version.
-    pub fn index(&mut self) -> Result<(u64, &str), PageError> {
-        self.refresh()?;
-        Ok((self.version, self.current.as_ref().map_or("", |current| &current.index)))
+    /// Returns the document, which requests everything else.
+    pub fn document(&mut self, store: &dyn Store) -> Result<Answer, PageError> {
+        self.refresh(store)?;
+        let index = self.current.as_ref().map_or("", |current| &current.index);
+        let (document, policy) = ServedRun::page(index)?;
+        Ok(page(StatusCode::OK, document, &format!("{policy}; frame-ancestors 'none'")))
+    }
+
+    /// Returns the index, unless it is the version `known` that the client has.
+    pub fn index(&mut self, store: &dyn Store, known: Option<&str>) -> Result<Answer, PageError> {
+        self.refresh(store)?;
+        let tag = format!("\"{}\"", self.version);
+        let is_known = known == Some(&tag);
+        let status = if is_known { StatusCode::NOT_MODIFIED } else { StatusCode::OK };
+        let index = self.current.as_ref().filter(|_| !is_known).map_or("", |current| &current.index);
+        let mut answer = response(status, "application/json", index.to_owned());
+        answer.headers_mut().insert(header::ETAG, HeaderValue::try_from(tag)?);
+        Ok(answer)
     }
 
     /// Returns the transcript of a trial; `None` if there is no such trial.
-    pub fn transcript(&self, trial: &str) -> Result<Option<Vec<u8>>, PageError> {
-        let mut events = self.store.trial_events(&self.run, trial)?;
+    pub fn transcript(&self, store: &dyn Store, trial: &str) -> Result<Option<Answer>, PageError> {
+        let mut events = store.trial_events(&self.run, trial)?;
         if events.is_empty() {
             // The trial may have moved from the journal to its pack in the meantime.
-            events = self.store.trial_events(&self.run, trial)?;
+            events = store.trial_events(&self.run, trial)?;
         }
         let events: Vec<_> = events.into_iter().filter_map(StoredEvent::known).collect();
-        if events.is_empty() { Ok(None) } else { Ok(Some(report::transcript(&events)?)) }
+        if events.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(response(StatusCode::OK, "application/octet-stream", report::transcript(&events)?)))
     }
 
     /// Reads the state if it has changed.
-    fn refresh(&mut self) -> Result<(), PageError> {
+    fn refresh(&mut self, store: &dyn Store) -> Result<(), PageError> {
         let named = RunFilter { named: Some(self.run.clone()), ..RunFilter::default() };
-        let mut rows = self.store.runs(&named)?.into_iter();
+        let mut rows = store.runs(&named)?.into_iter();
         let run = rows.find(|row| row.id == self.run).ok_or_else(|| StoreError::UnknownRun(self.run.clone()))?;
-        let live = if run.finished_at.is_none() { self.store.live(&self.run)? } else { Vec::new() };
+        let live = if run.finished_at.is_none() { store.live(&self.run)? } else { Vec::new() };
         let is_active = session::is_active(&run);
         let previous = self.current.take();
         if let Some(current) = previous.as_ref()
@@ -76,34 +100,35 @@ impl Pages {
         let is_new = previous.as_ref().is_none_or(|current| current.run != run);
         let (mut served, mut known) = match previous {
             Some(Current { served, known, .. }) => (served, known),
-            None => self.nothing()?,
+            None => self.nothing(store)?,
         };
         if is_new {
-            (served, known) = self.with_finished(served, known)?;
+            (served, known) = self.with_finished(store, served, known)?;
         }
         self.version += 1;
-        let state = ServedState { run: &run, live: &live, is_active, version: self.version };
+        let state = ServedState { run: &run, live: &live, is_active, version: self.version, record: self.record };
         let index = served.index(&state)?;
         self.current = Some(Current { run, live, is_active, index, served, known });
         Ok(())
     }
 
-    fn nothing(&self) -> Result<(ServedRun, HashMap<String, i64>), StoreError> {
-        Ok((ServedRun::new(self.store.info(&self.run)?, self.folder.clone()), HashMap::new()))
+    fn nothing(&self, store: &dyn Store) -> Result<(ServedRun, HashMap<String, i64>), StoreError> {
+        Ok((ServedRun::new(store.info(&self.run)?, self.folder.clone()), HashMap::new()))
     }
 
     /// Adds trials that have finished in the meantime. If trials have disappeared or run again, for example because a
     /// run was resumed, everything is read again.
     fn with_finished(
         &self,
+        store: &dyn Store,
         mut served: ServedRun,
         mut known: HashMap<String, i64>,
     ) -> Result<(ServedRun, HashMap<String, i64>), StoreError> {
-        let rows = self.store.trials(&TrialFilter::of_run(&self.run))?;
+        let rows = store.trials(&TrialFilter::of_run(&self.run))?;
         let recorded: HashMap<&str, i64> =
             rows.iter().map(|row| (row.id.as_str(), row.started_at.as_microsecond())).collect();
         if known.iter().any(|(id, started)| recorded.get(id.as_str()) != Some(started)) {
-            (served, known) = self.nothing()?;
+            (served, known) = self.nothing(store)?;
         }
         let new: Vec<&str> = rows.iter().map(|row| row.id.as_str()).filter(|id| !known.contains_key(*id)).collect();
         let mut add = |record: &TrialRecord| {
@@ -112,19 +137,19 @@ impl Pages {
             }
         };
         if new.len() > MAX_SINGLE_READS {
-            self.store.replay(&self.run, &mut |envelope| {
+            store.replay(&self.run, &mut |envelope| {
                 if let Event::TrialFinished(record) = &envelope.event {
                     add(record);
                 }
             })?;
         } else {
             for id in new {
-                add(&self.store.trial(&self.run, id)?);
+                add(&store.trial(&self.run, id)?);
             }
         }
         // Reading all events takes long, so they are read only for finished runs, where every question has an answer.
-        if self.store.info(&self.run)?.decisions > 0 && self.store.select(&self.run)?.finished_at.is_some() {
-            self.store.replay(&self.run, &mut |envelope| {
+        if store.info(&self.run)?.decisions > 0 && store.select(&self.run)?.finished_at.is_some() {
+            store.replay(&self.run, &mut |envelope| {
                 if let Event::Decided(decision) = &envelope.event {
                     served.decide(decision);
                 }

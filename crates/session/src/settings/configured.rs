@@ -20,11 +20,13 @@ pub const GITHUB: &str = "github";
 
 /// Returns the agents that the project configures.
 pub fn agents(project: &Project) -> Vec<Arc<Configured>> {
-    let configured = |agent: &suite::ProjectAgent| {
-        let (name, node, directory) = (agent.name.clone(), agent.node.clone(), project.root.clone());
-        Arc::new(Configured { name, node, directory, is_filled: agent.missing.is_empty() })
-    };
     project.agents.iter().map(configured).collect()
+}
+
+/// Returns an agent that the project or a suite configures.
+pub fn configured(agent: &suite::ProjectAgent) -> Arc<Configured> {
+    let (name, node, directory) = (agent.name.clone(), agent.node.clone(), agent.directory.clone());
+    Arc::new(Configured { name, node, directory, is_filled: agent.missing.is_empty() })
 }
 
 /// Returns the source of models, with keys and addresses from the environment, the project's key for the judge, and

@@ -1,0 +1,203 @@
+//! Tests in tables: columns are variables, except for those that begin with two underscores.
+
+use model::decode::Problems;
+use model::{Node, NodeKind};
+
+use super::assertion::TYPES;
+use super::file::{self, FILE};
+use super::reading::{map, node, text};
+
+/// Types whose value in a cell is a list, separated by commas.
+const LISTS: [&str; 4] = ["contains-all", "contains-any", "icontains-all", "icontains-any"];
+
+/// Types that have a threshold in a cell, which is this one unless it is written.
+const WITH_THRESHOLD: [&str; 13] = [
+    "answer-relevance",
+    "classifier",
+    "context-faithfulness",
+    "context-recall",
+    "context-relevance",
+    "cost",
+    "latency",
+    "levenshtein",
+    "perplexity-score",
+    "perplexity",
+    "rouge-n",
+    "similar",
+    "starts-with",
+];
+
+/// Threshold of an assertion in a cell.
+const THRESHOLD: f64 = 0.75;
+
+/// Converts a row to a test.
+pub(super) fn test(row: &Node, problems: &mut Problems) -> Node {
+    let NodeKind::Map(cells) = &row.kind else { return row.clone() };
+    let (mut vars, mut asserts, mut options, mut fields) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut metric, mut metadata, mut thresholds) = (None, Vec::new(), Vec::new());
+    for (name, cell) in cells {
+        let key = name.value.trim();
+        let value = cell.as_str().unwrap_or_default();
+        match key.strip_prefix("__") {
+            None => {
+                if ["_expected", "_description", "_prefix", "_suffix", "_metric", "_threshold", "_metadata", "_config"]
+                    .iter()
+                    .any(|special| key.starts_with(special))
+                {
+                    let problem = row.error(format!("the column `{key}` begins with a single underscore"));
+                    problems.push(problem.help(format!("write `_{key}`, or the column is a variable")));
+                }
+                vars.push((key.to_owned(), cell.clone()));
+            }
+            Some(special) if special.starts_with("expected") => {
+                if !value.trim().is_empty() {
+                    asserts.push(assertion(value.trim(), cell));
+                }
+            }
+            Some("prefix") => options.push(("prefix".to_owned(), cell.clone())),
+            Some("suffix") => options.push(("suffix".to_owned(), cell.clone())),
+            Some("description") if value.is_empty() => {}
+            Some("description") => fields.push(("description".to_owned(), cell.clone())),
+            Some("providerOutput") if value.is_empty() => {}
+            Some("providerOutput") => fields.push(("providerOutput".to_owned(), cell.clone())),
+            Some("metric") => metric = Some(cell.clone()).filter(|_| !value.is_empty()),
+            Some("threshold") => {
+                fields.extend(number(value).map(|value| ("threshold".to_owned(), number_node(cell, value))));
+            }
+            Some(special) if special.starts_with("metadata:") => metadata.push((special[9..].to_owned(), cell.clone())),
+            Some(special) if special.starts_with("config:") => {
+                let parts: Vec<&str> = special[7..].split(':').collect();
+                let index = match parts.as_slice() {
+                    ["__expected", "threshold"] => Some(0),
+                    [name, "threshold"] => name
+                        .strip_prefix("__expected")
+                        .and_then(|index| index.parse::<usize>().ok())
+                        .and_then(|index| index.checked_sub(1)),
+                    _ => None,
+                };
+                match (index, number(value)) {
+                    (Some(index), Some(value)) => thresholds.push((index, number_node(cell, value))),
+                    _ if value.trim().is_empty() => {}
+                    _ => problems.push(row.error(format!("the column `{key}` or its value `{value}` is not valid"))),
+                }
+            }
+            Some(_) => problems.push(row.error(format!("the column `{key}` has no meaning"))),
+        }
+    }
+    for (index, assertion) in asserts.iter_mut().enumerate() {
+        assertion.extend(metric.iter().map(|metric| ("metric".to_owned(), metric.clone())));
+        if let Some((_, threshold)) = thresholds.iter().find(|(wanted, _)| *wanted == index) {
+            assertion.retain(|(key, _)| key != "threshold");
+            assertion.push(("threshold".to_owned(), threshold.clone()));
+        }
+    }
+    let asserts = asserts.into_iter().map(|assertion| map(row, assertion)).collect();
+    fields.push(("vars".to_owned(), map(row, vars)));
+    fields.push(("assert".to_owned(), node(row, NodeKind::List(asserts))));
+    if !options.is_empty() {
+        fields.push(("options".to_owned(), map(row, options)));
+    }
+    if !metadata.is_empty() {
+        fields.push(("metadata".to_owned(), map(row, metadata)));
+    }
+    map(row, fields)
+}
+
+fn number(text: &str) -> Option<f64> {
+    text.trim().parse::<f64>().ok().filter(|number| number.is_finite())
+}
+
+fn number_node(at: &Node, value: f64) -> Node {
+    serde_json::Number::from_f64(value)
+        .map_or_else(|| node(at, NodeKind::Null), |value| node(at, NodeKind::Number(value)))
+}
+
+/// Reads an assertion in a cell: `TYPE(THRESHOLD): VALUE`, or a text that the answer must equal.
+fn assertion(written: &str, cell: &Node) -> Vec<(String, Node)> {
+    let made = |kind: &str, value: Option<&str>| {
+        let mut fields = vec![("type".to_owned(), text(cell, kind))];
+        fields.extend(value.map(|value| ("value".to_owned(), text(cell, value))));
+        fields
+    };
+    for (start, kind) in [
+        ("javascript:", "javascript"),
+        ("fn:", "javascript"),
+        ("eval:", "javascript"),
+        ("python:", "python"),
+        ("grade:", "llm-rubric"),
+        ("llm-rubric:", "llm-rubric"),
+    ] {
+        if let Some(value) = written.strip_prefix(start) {
+            return made(kind, Some(value.trim()));
+        }
+    }
+    if let Some(reference) = written.strip_prefix(FILE) {
+        let (path, _) = file::with_function(reference);
+        if file::is_module(path.as_ref()) {
+            return made("javascript", Some(written));
+        }
+        if path.ends_with(".py") {
+            return made("python", Some(written));
+        }
+    }
+    let Some((head, value)) = split_type(written) else { return made("equals", Some(written)) };
+    let (kind, threshold) = match head.strip_suffix(')').and_then(|head| head.split_once('(')) {
+        Some((kind, threshold)) => (kind, number(threshold)),
+        None => (head, None),
+    };
+    let bare = kind.strip_prefix("not-").unwrap_or(kind);
+    let is_list = LISTS.contains(&bare);
+    let mut fields = made(kind, value.map(|value| if is_list { value } else { value.trim() }));
+    let usual = WITH_THRESHOLD.contains(&bare).then_some(THRESHOLD);
+    if let Some(threshold) = threshold.or(usual).filter(|_| usual.is_some()) {
+        fields.push(("threshold".to_owned(), number_node(cell, threshold)));
+    }
+    fields
+}
+
+/// Splits `TYPE(THRESHOLD): VALUE` after the type. `None` if it does not begin with a type.
+fn split_type(written: &str) -> Option<(&str, Option<&str>)> {
+    let is_type = |head: &str| {
+        let bare = head.split_once('(').map_or(head, |(bare, _)| bare);
+        let bare = bare.strip_prefix("not-").unwrap_or(bare);
+        TYPES.iter().any(|known| known.name == bare)
+    };
+    if is_type(written) && !written.contains(char::is_whitespace) {
+        return Some((written, None));
+    }
+    // A type may contain a colon itself.
+    let mut colons = written.match_indices(':').map(|(at, _)| at);
+    let found = colons.rfind(|at| is_type(&written[..*at]));
+    found
+        .filter(|at| !written[..*at].contains(char::is_whitespace))
+        .map(|at| (&written[..at], Some(&written[at + 1..])))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::Source;
+    use serde_json::json;
+
+    #[test]
+    fn cells_are_assertions() {
+        let cell = Node::from_json(&json!("x"), &Source::new("t.csv", ""));
+        for (written, expected) in [
+            ("hello: you", json!({"type": "equals", "value": "hello: you"})),
+            ("contains: a: b", json!({"type": "contains", "value": "a: b"})),
+            ("not-icontains-any: a, b", json!({"type": "not-icontains-any", "value": " a, b"})),
+            ("is-json", json!({"type": "is-json"})),
+            ("levenshtein(2): abc", json!({"type": "levenshtein", "value": "abc", "threshold": 2.0})),
+            ("latency(100)", json!({"type": "latency", "threshold": 100.0})),
+            ("similar: x", json!({"type": "similar", "value": "x", "threshold": 0.75})),
+            ("grade: is kind", json!({"type": "llm-rubric", "value": "is kind"})),
+            ("fn: output.length > 2", json!({"type": "javascript", "value": "output.length > 2"})),
+            ("file://check.py:grade", json!({"type": "python", "value": "file://check.py:grade"})),
+            ("file://check.js", json!({"type": "javascript", "value": "file://check.js"})),
+            ("skill-used: plan", json!({"type": "skill-used", "value": "plan"})),
+            ("trajectory:tool-used: search", json!({"type": "trajectory:tool-used", "value": "search"})),
+        ] {
+            assert_eq!(map(&cell, assertion(written, &cell)).to_json(), expected, "{written}");
+        }
+    }
+}

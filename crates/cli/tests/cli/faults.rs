@@ -214,6 +214,8 @@ fn recovers(agent: RealAgent) {
     let trial = only_trial(&project.report(&["case.yaml"], 0));
     let hits: Vec<_> = trial["injected_faults"].as_array().unwrap().iter().map(|fault| &fault["hits"]).collect();
     assert_eq!(hits, [&json!([1]), &json!([3])], "{trial:#}");
+    // Failed attempts are neither turns nor usage.
+    assert_eq!((&trial["turn_count"], &trial["usage"]["total"]), (&json!(2), &json!(220)), "{trial:#}");
     assert_eq!((&trial["integrity"], &trial["tool_calls"][0]["name"]), (&json!([]), &json!("Bash")));
 }
 

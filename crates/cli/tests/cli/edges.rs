@@ -37,6 +37,12 @@ fn crate_dependencies_match_the_architecture() {
         }
     }
 
+    let libraries = metadata["packages"].as_array().unwrap().iter().filter(|package| package["publish"].is_null());
+    let stable = std::fs::read_to_string(root.join("docs/how-to/embed.md")).unwrap();
+    for name in libraries.map(|package| package["name"].as_str().unwrap()) {
+        assert!(stable.contains(&format!("| `{name}` |")), "embed.md does not say what is stable in {name}");
+    }
+
     let text = std::fs::read_to_string(root.join("ARCHITECTURE.md")).unwrap();
     let listed: BTreeSet<String> = text
         .split("```edges\n")
@@ -51,13 +57,20 @@ fn crate_dependencies_match_the_architecture() {
 
 /// Passes each file of the libraries to `check` with its lines, without comments and without tests at its end.
 fn for_each_library_file(check: impl Fn(&Path, &[&str])) {
-    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("..")];
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let read = for_each_file(&crates, &["cli", "testkit", "tests", "benches", "examples"], check);
+    assert!(read > 300, "{read}");
+}
+
+/// Passes each file below `folder` to `check`, except in folders with these names. Returns the number of files.
+fn for_each_file(folder: &Path, except: &[&str], check: impl Fn(&Path, &[&str])) -> usize {
+    let mut folders = vec![folder.to_owned()];
     let mut read = 0;
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
             let name = path.file_name().unwrap().to_str().unwrap();
-            if path.is_dir() && !["cli", "testkit", "tests", "benches", "examples"].contains(&name) {
+            if path.is_dir() && !except.contains(&name) {
                 folders.push(path);
             } else if name.ends_with(".rs") && name != "tests.rs" {
                 let text = std::fs::read_to_string(&path).unwrap();
@@ -67,7 +80,22 @@ fn for_each_library_file(check: impl Fn(&Path, &[&str])) {
             }
         }
     }
-    assert!(read > 300, "{read}");
+    read
+}
+
+/// `session` makes the same checks before every run.
+#[test]
+fn only_a_session_loads_plans_and_runs_suites() {
+    const CALLS: [&str; 4] = ["suite::load(", "runner::plan(", "runner::plan_regrade(", "runner::run("];
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    for name in ["cli", "queue"] {
+        let read = for_each_file(&crates.join(name).join("src"), &[], |path, lines| {
+            let called = |line: &&&str| CALLS.iter().any(|call| line.contains(call));
+            let calls: Vec<_> = lines.iter().filter(called).collect();
+            assert!(calls.is_empty(), "{}: {calls:#?}", path.display());
+        });
+        assert!(read > 5, "{name}: {read}");
+    }
 }
 
 /// Comments and reference pages may name options; messages in libraries use the plain name of the setting. `session`

@@ -171,9 +171,7 @@ fn in_context(request: &Value) -> Value {
     let argument = |index: usize| request.get("arguments").and_then(|all| all.get(index)).filter(|it| !it.is_null());
     let list = |index: usize| argument(index).and_then(Value::as_array).cloned().unwrap_or_default();
     let value = match request.get("function").and_then(Value::as_str) {
-        Some("sub") => {
-            context::sub(values, argument(0).and_then(Value::as_str).unwrap_or_default(), argument(1))
-        }
+        Some("sub") => context::sub(values, argument(0).and_then(Value::as_str).unwrap_or_default(), argument(1)),
         Some("child") => {
             let count = argument(1).and_then(Value::as_u64).and_then(|count| count.try_into().ok()).unwrap_or_default();
             context::child(values, argument(0).unwrap_or(&empty), count, argument(2))
@@ -238,9 +236,7 @@ fn tagged(mut node: Node) -> Node {
     }
     node.kind = match node.kind {
         NodeKind::List(items) => NodeKind::List(items.into_iter().map(tagged).collect()),
-        NodeKind::Map(entries) => {
-            NodeKind::Map(entries.into_iter().map(|(key, value)| (key, tagged(value))).collect())
-        }
+        NodeKind::Map(entries) => NodeKind::Map(entries.into_iter().map(|(key, value)| (key, tagged(value))).collect()),
         other => other,
     };
     node

@@ -103,6 +103,8 @@ impl Database {
             let mut client = self.connection().await?;
             client.begin().await?;
             client.execute("SELECT pg_advisory_xact_lock($1)", &[&CLAIMS]).await?;
+            // Without statistics, the planner expects few waiting trials, and would sort them all for each claim.
+            client.execute("SET LOCAL enable_sort = off", &[]).await?;
             let row =
                 client.query_opt(&sql, &[&worker.id, &worker.has, &worker.program, &except, &worker.name()]).await?;
             client.commit().await?;

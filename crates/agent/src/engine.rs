@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use model::{Ending, Step};
-use script::{CodeRuntime, Console, FETCH, Function, Level, ModuleProgram, Options, Progress, Request, ScriptError, Value, Wake};
+use script::{
+    CodeRuntime, Console, FETCH, Function, Level, ModuleProgram, Options, Progress, Request, ScriptError, Value, Wake,
+};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
@@ -47,7 +49,8 @@ pub(super) struct Program {
 impl Program {
     /// Loads the program without a thread, to check it. Functions in the returned value cannot be called.
     pub(super) fn check(&self) -> Result<Value, ScriptError> {
-        let (_, (value, _)) = script::open(&self.main(), &|| self.options(None, None), &mut |runtime| self.load(runtime))?;
+        let (_, (value, _)) =
+            script::open(&self.main(), &|| self.options(None, None), &mut |runtime| self.load(runtime))?;
         Ok(value)
     }
 

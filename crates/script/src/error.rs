@@ -159,14 +159,13 @@ impl ScriptError {
         }
     }
 
-    /// Returns the error with the advice to install the runtime that has what is missing.
-    pub(crate) fn or_install_node(self) -> Self {
-        const ADVICE: &str = "Node.js 20 or later has it: install it, and the file runs there";
+    /// Returns the error with advice about the runtime that has what is missing.
+    pub(crate) fn with_advice(self, advice: String) -> Self {
         match self {
-            Self::Missing { what, from, place, .. } => Self::Missing { what, from, place, help: Some(ADVICE.into()) },
-            Self::Syntax { message, place, .. } => Self::Syntax { message, place, help: Some(ADVICE.into()) },
+            Self::Missing { what, from, place, .. } => Self::Missing { what, from, place, help: Some(advice) },
+            Self::Syntax { message, place, .. } => Self::Syntax { message, place, help: Some(advice) },
             Self::Thrown { name, message, place, stack } => {
-                Self::Thrown { name, message: format!("{message} ({ADVICE})"), place, stack }
+                Self::Thrown { name, message: format!("{message} ({advice})"), place, stack }
             }
             other => other,
         }

@@ -38,6 +38,9 @@ impl fmt::Debug for ProjectRuntime {
     }
 }
 
+/// Function that is called after something has arrived from code that runs in another process.
+pub type Wake = Arc<dyn Fn() + Send + Sync>;
+
 /// Limits on the resources of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProcessLimits {

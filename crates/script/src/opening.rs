@@ -41,7 +41,10 @@ pub fn open<T>(
         }
     };
     match external(options(), load) {
-        Err(ScriptError::Failed(reason)) if reason == NOT_INSTALLED => Err(missing.or_install_node()),
+        Err(ScriptError::Failed(reason)) if reason == NOT_INSTALLED => {
+            Err(missing.with_advice("Node.js 20 or later has it: install it, and the file runs there".to_owned()))
+        }
+        Err(ScriptError::Failed(reason)) => Err(missing.with_advice(format!("it would run in Node.js, but: {reason}"))),
         other => {
             library.choose(path, RuntimeChoice::Node);
             other

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use crate::launcher::Wake;
 use crate::module::library::Library;
 
 /// Limits and environment of a runtime.
@@ -62,9 +63,6 @@ impl std::fmt::Debug for Options {
             .finish_non_exhaustive()
     }
 }
-
-/// See [`Options::wake`].
-pub type Wake = Arc<dyn Fn() + Send + Sync>;
 
 /// Level of a console line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,8 +8,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use serde_json::Value as Json;
 
 use crate::error::ScriptError;
-use crate::launcher::{Launched, Process};
-use crate::options::Wake;
+use crate::launcher::{Launched, Process, Wake};
 use crate::thread;
 
 /// Maximum length of a message, in bytes.

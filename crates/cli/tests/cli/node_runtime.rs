@@ -132,7 +132,11 @@ fn what_goes_wrong_in_node_is_the_fault_of_the_test() {
         ("exits", "process.exit(7)", "ended its own process with `process.exit(7)`"),
         ("aborts", "process.abort()", "Node.js was killed by signal 6 while it ran the code"),
         ("loops", "for (;;) {}", "it was still running"),
-        ("closes", "(await import('node:fs')).closeSync(4); for (;;) {}", "Node.js closed its pipe to trialrun while it ran the code"),
+        (
+            "closes",
+            "(await import('node:fs')).closeSync(4); for (;;) {}",
+            "Node.js closed its pipe to trialrun while it ran the code",
+        ),
         ("lies", "(await import('node:fs')).writeSync(4, 'x\\n')", "wrote something that is not a message"),
         ("waits", "await new Promise(() => {})", "a promise that is never settled"),
         ("misspells", "await nowhere()", "nowhere is not defined"),
@@ -169,9 +173,14 @@ fn files_that_the_engine_cannot_load_run_in_node_if_it_is_there() {
     let project = Project::new(PROGRAM);
     project.write("trialrun.yaml", "agent: fake\n");
     let test = |import: &str| {
-        format!("import {{ scenario }} from 'trialrun';\n{import}\nexport default scenario('x', async ({{ agent, assert }}) => {{\n  assert.contains(await agent.send('hi'), typeof process.versions.v8 === 'string' ? 'hi' : 'gone');\n}});\n")
+        format!(
+            "import {{ scenario }} from 'trialrun';\n{import}\nexport default scenario('x', async ({{ agent, assert }}) => {{\n  assert.contains(await agent.send('hi'), typeof process.versions.v8 === 'string' ? 'hi' : 'gone');\n}});\n"
+        )
     };
-    project.write("tests/node.test.ts", &test("import { existsSync } from 'node:fs';\nif (!existsSync('trialrun.yaml')) throw new Error('no file');"));
+    project.write(
+        "tests/node.test.ts",
+        &test("import { existsSync } from 'node:fs';\nif (!existsSync('trialrun.yaml')) throw new Error('no file');"),
+    );
     project.report(&["tests"], 0);
     let without = Project::new(PROGRAM).env("PATH", "/none");
     without.write("trialrun.yaml", "agent: fake\n");

@@ -161,8 +161,7 @@ struct ScriptThread {
 impl ScriptThread {
     fn run(self) {
         let module = &self.code.module;
-        let opened =
-            script::open(module, &|| self.options(), &mut |runtime| runtime.tests(module, LOADING));
+        let opened = script::open(module, &|| self.options(), &mut |runtime| runtime.tests(module, LOADING));
         // The runtime is dropped after the trial has been notified, because dropping it takes as long as a small
         // scenario.
         let (runtime, ended) = match opened {

@@ -319,9 +319,11 @@ impl ExternalRuntime {
         let text = match known {
             Some(known) => known,
             None if is_foreign(path) => return Ok(json!({ "kind": "other" })),
-            None => self.realm.library.read(path, true).map_err(|error| {
-                lookup::remember(&self.realm, lookup::unreadable(&self.realm, path, error))
-            })?,
+            None => self
+                .realm
+                .library
+                .read(path, true)
+                .map_err(|error| lookup::remember(&self.realm, lookup::unreadable(&self.realm, path, error)))?,
         };
         self.realm.texts.borrow_mut().insert(name, Arc::clone(&text));
         let kind = match text.kind {
@@ -336,7 +338,8 @@ impl ExternalRuntime {
     fn with_stacks(&self, mut arguments: Vec<Value>) -> Vec<Value> {
         for argument in &mut arguments {
             let Value::Map(entries) = argument else { continue };
-            for (_, value) in entries.iter_mut().filter(|(key, _)| ["stack", "read", "thrown"].contains(&key.as_str())) {
+            for (_, value) in entries.iter_mut().filter(|(key, _)| ["stack", "read", "thrown"].contains(&key.as_str()))
+            {
                 let Value::String(stack) = value else { continue };
                 *stack = self.in_engine_format(stack);
             }
@@ -371,7 +374,8 @@ impl ExternalRuntime {
     fn explain(&self, error: &Json) -> ScriptError {
         let text = |key: &str| error.get(key).and_then(Json::as_str).unwrap_or_default();
         let plain = text("plain");
-        let known = self.realm.missing.borrow().iter().find(|(thrown, _)| thrown == plain).map(|(_, error)| error.clone());
+        let known =
+            self.realm.missing.borrow().iter().find(|(thrown, _)| thrown == plain).map(|(_, error)| error.clone());
         if let Some(error) = known {
             return error;
         }

@@ -93,6 +93,7 @@ fn with_unknown_keys() -> Vec<(&'static str, &'static str, String)> {
             ("configuration daytona", "trialrun.yaml", "sandbox: {daytona: {'0000': x}}"),
             ("configuration report", "trialrun.yaml", "report: {'0000': x}"),
             ("configuration diff", "trialrun.yaml", "diff: {'0000': x}"),
+            ("configuration code", "trialrun.yaml", "code: {'0000': x}"),
             ("configuration store", "trialrun.yaml", "store: {'0000': x}"),
         ]
         .map(|(section, file, text)| (section, file, text.to_owned())),

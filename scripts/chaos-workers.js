@@ -194,8 +194,8 @@ module.exports = async function workers(points, { root, copy, scenario, below, p
       count("resumed");
       return begin(known ? ["--resume"] : fresh);
     };
-    /** Returns true if the record or the queue is not free yet, or if they cannot be reached. */
-    const isRefused = ({ code }, { output }) => code === 2 && /still in progress|another process coordinates|cannot (connect|reach)/.test(output);
+    /** Returns true if a run did not begin: the record or the queue is not free yet, or the connection was lost. */
+    const isRefused = ({ code }, { output }) => code === 2 && /still in progress|another process coordinates|cannot (connect|reach|be read)/.test(output);
     let used = 0;
     for (;;) {
       for (const [at, worker] of all.entries()) {

@@ -106,6 +106,7 @@ class Engine {
 
   /** Converts a value to JSON with marks. Adds the names of its functions to `names`. */
   marked(value, names) {
+    const enclosing = new Set();
     const convert = (value) => {
       if (value instanceof RegExp) return { [REGEX]: String(value) };
       if (typeof value === "function") {
@@ -116,8 +117,13 @@ class Engine {
       if (typeof value === "bigint") return JSON.rawJSON ? JSON.rawJSON(String(value)) : Number(value);
       if (value === null || typeof value !== "object") return value;
       if (typeof value.toJSON === "function") return convert(value.toJSON());
-      if (Array.isArray(value)) return value.map((item) => convert(item) ?? null);
-      return Object.fromEntries(Object.entries(value).map(([key, value]) => [key, convert(value)]));
+      if (enclosing.has(value)) throw new TypeError("the value contains itself");
+      enclosing.add(value);
+      const converted = Array.isArray(value)
+        ? value.map((item) => convert(item) ?? null)
+        : Object.fromEntries(Object.entries(value).map(([key, value]) => [key, convert(value)]));
+      enclosing.delete(value);
+      return converted;
     };
     return convert(value);
   }

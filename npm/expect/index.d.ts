@@ -19,7 +19,7 @@ export interface Failure {
   message: string | null;
   expected?: unknown;
   actual?: unknown;
-  /** Pieces of text that are in both values or in one of them. */
+  /** Pieces of text that are in both values, only in the expected one, or only in the actual one. */
   diff?: { part: "same" | "added" | "removed"; text: string }[];
   /** True if the whole does not pass because of it, whatever the score. */
   critical: boolean;

@@ -26,6 +26,12 @@ test("an expectation that cannot be used is an error with a suggestion", async (
   await assert.rejects(() => match(1, { $expr: "actual >" }), /not a JavaScript expression/);
 });
 
+test("a value that contains itself is an error", async () => {
+  const value = {};
+  value.own = value;
+  await assert.rejects(() => match(value, 1), /contains itself/);
+});
+
 test("operators are functions, may wait, and match parts", async () => {
   const later = (value) => new Promise((done) => setImmediate(done, value));
   const operators = {

@@ -2,15 +2,20 @@
 
 mod fixture;
 
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use mcp::{
     BoxFuture, Connector, FuzzOptions, Http, Options, Report, Transport, check_fuzz, check_protocol, check_safety,
 };
+use model::Ending;
+use sandbox::Breakage;
 use serde_json::json;
 
 use self::fixture::{Fixture, InProcess};
+use super::Mcp;
+use crate::tests::harness::{AgentHarness, Bare, TestRun, case, configured};
 use crate::tests::loopback::{CannedResponse, Loopback, ReceivedRequest};
 
 /// Defects, and the rule that finds each.
@@ -190,4 +195,40 @@ async fn defects_in_the_use_of_http_are_found_and_a_clean_server_has_none() {
         let report = check_protocol(&mut connector, grade::schema_errors).await.unwrap();
         assert_found(&report, defect, rule);
     }
+}
+
+/// Plays a call of `add` to the server that `command` starts.
+async fn play(command: &[&str]) -> Result<TestRun, Breakage> {
+    let config = json!({"type": "mcp", "command": command});
+    let case = case("a", &["{\"call\": \"add\", \"arguments\": {\"a\": 1}}"]);
+    let config = Some(configured(&config, Path::new("/none")));
+    AgentHarness { config, sandbox: Some(Bare::new()), ..AgentHarness::for_case(case) }.play(&Mcp).await
+}
+
+#[tokio::test]
+async fn a_program_that_ends_has_failed_and_one_that_is_missing_is_the_environment() {
+    let ended = play(&["sh", "-c", "echo oops >&2; exit 3"]).await.unwrap();
+    let reason = "the server ended before it answered (exit code 3: oops)".to_owned();
+    assert_eq!(ended.endings, [Ending::GaveUp { reason }]);
+    assert!(play(&["trialrun-no-such-program"]).await.is_err());
+    let missing = play(&["sh", "nope.sh"]).await.unwrap();
+    assert!(matches!(&missing.endings[..], [Ending::Unreachable { .. }]), "{:?}", missing.endings);
+}
+
+#[tokio::test]
+async fn a_call_of_a_program_is_recorded_with_its_result() {
+    let script = r#"
+answer() { read -r line; echo '{"jsonrpc":"2.0","id":'"$1"','"$2"'}'; }
+answer 1 '"error":{"code":-32601,"message":"no"}'
+answer 2 '"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"7"}}'
+read -r initialized
+answer 3 '"result":{"tools":[{"name":"add","inputSchema":{"type":"object"},"outputSchema":{"required":["sum"]}}]}'
+answer 4 '"result":{"content":[{"type":"text","text":"one"}],"structuredContent":{}}'
+"#;
+    let played = play(&["sh", "-c", script]).await.unwrap();
+    assert_eq!(played.endings, [Ending::Finished]);
+    assert_eq!(played.calls(), [("add", "one", false)]);
+    let result = played.turn.trace().result.clone().unwrap();
+    assert_eq!((&result["output"], &result["text"]), (&json!({}), &json!("one")));
+    assert_eq!(result["schemaErrors"].as_array().map(Vec::len), Some(1), "{result}");
 }

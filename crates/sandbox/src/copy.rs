@@ -530,6 +530,23 @@ impl SandboxCopy {
         .await
     }
 
+    /// Replaces files by those of the agent, of which `work` is the working directory. A file that the agent removed, or
+    /// replaced by something else, is removed.
+    ///
+    /// # Errors
+    /// Returns an error if a file cannot be read or written.
+    pub async fn take(&self, work: PathBuf, files: Vec<String>) -> Result<(), SandboxError> {
+        let to = self.work();
+        blocking(move || {
+            for path in files {
+                let path = Path::new(&path);
+                take(&work, path, &to.join(path)).map_err(SandboxError::io("take", path))?;
+            }
+            Ok(())
+        })
+        .await
+    }
+
     /// Prepares the working directory for programs that are not isolated: removes the links that lead out of it.
     ///
     /// # Errors
@@ -614,6 +631,16 @@ fn restore(given: &Path, path: &Path, to: &Path, deadline: Deadline) -> io::Resu
     make_writable(place.parent().unwrap_or(to))?;
     vacate(&place)?;
     if is_link { copy_link(&source, &place) } else { copy_file(&source, &place, deadline) }.map(|()| true)
+}
+
+/// Puts the agent's file at `path` below `work` at `place`.
+fn take(work: &Path, path: &Path, place: &Path) -> io::Result<()> {
+    let content = match files::find(work, path)? {
+        Found::File(real) => Some(files::read(&real, LARGEST)?),
+        _ => None,
+    };
+    vacate(place)?;
+    content.map_or(Ok(()), |content| fs::write(place, content))
 }
 
 /// Removes whatever is at `path`.

@@ -7,6 +7,8 @@ use model::{Need, Probed};
 use sandbox::supervise::{self, MESSAGE_PREFIX, SUPERVISOR_FAILED};
 use sandbox::{Sandbox, SandboxCopy};
 
+use super::inspection;
+
 /// Maximum number of bytes kept of each of a command's outputs.
 const MOST_OUTPUT: usize = 64 * 1024;
 
@@ -25,11 +27,15 @@ pub(super) async fn run(
         let Need::Command { run, timeout_ms } = need else { continue };
         let timeout = Duration::from_millis(*timeout_ms);
         let is_last = at + 1 == commands.len();
-        results.push(match is_last || is_shared {
+        let read = read_files(sandbox, copy, run);
+        results.push(match (is_last && read.is_empty()) || is_shared {
             true => run_in(copy, run, timeout, answer).await,
             false => match sandbox.fork(copy).await {
                 Ok(own) => {
-                    let found = run_in(&own, run, timeout, answer).await;
+                    let found = match own.take(sandbox.work().to_owned(), read.clone()).await {
+                        Ok(()) => without_restored(run_in(&own, run, timeout, answer).await, &read),
+                        Err(error) => Probed::Failed { reason: error.to_string() },
+                    };
                     // Parts that cannot be removed now are removed with the run's sandboxes.
                     let _ = own.close().await;
                     found
@@ -39,6 +45,22 @@ pub(super) async fn run(
         });
     }
     results
+}
+
+/// Returns the files that were restored, but that the command `run` reads without running anything: it is about what
+/// the agent left there.
+fn read_files(sandbox: &dyn Sandbox, copy: &SandboxCopy, run: &str) -> Vec<String> {
+    // The working directory of a remote sandbox is not on this machine.
+    let read = inspection::read_by(run).filter(|_| sandbox.work().is_dir()).unwrap_or_default();
+    copy.restored().iter().filter(|path| read.contains(path)).cloned().collect()
+}
+
+/// Returns a result without the note that `files` were restored.
+fn without_restored(mut found: Probed, files: &[String]) -> Probed {
+    if let Probed::Ran { restored, .. } = &mut found {
+        restored.retain(|path| !files.contains(path));
+    }
+    found
 }
 
 /// Runs a command in the grading tree `copy`.

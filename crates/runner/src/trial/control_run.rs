@@ -12,7 +12,7 @@ use grade::{Check, ScriptFiles};
 use model::{Change, Collected, ControlRun, FileChange, Need, Probe, Probed, Rerun};
 use sandbox::{RepositoryDetail, Request, Sandbox, SandboxCopy, SandboxError, steering};
 
-use super::{Attempt, command};
+use super::{Attempt, command, inspection};
 
 /// Maximum size of a file that steers a tool and is copied, in bytes.
 const LARGEST: u64 = 64 << 20;
@@ -32,7 +32,10 @@ impl ControlRuns<'_> {
     /// steer tools, and adds the results. `copy` is the tree in which they ran.
     pub(super) async fn add_to(&self, probes: &mut [Probe], sandbox: &dyn Sandbox, copy: &SandboxCopy) {
         let passes = |probe: &Probe, found: &Probed| self.passes(&probe.need, found);
-        let passed: Vec<bool> = probes.iter().map(|probe| passes(probe, &probe.found)).collect();
+        // Nothing steers a command that only reads files.
+        let only_reads = |need: &Need| matches!(need, Need::Command { run, .. } if inspection::read_by(run).is_some());
+        let is_open = |probe: &Probe| passes(probe, &probe.found) && !only_reads(&probe.need);
+        let passed: Vec<bool> = probes.iter().map(is_open).collect();
         // Files that the user or an assertion names are the work itself.
         let files: Vec<String> = copy.added().iter().filter(|path| !self.is_named(path)).cloned().collect();
         let kind = sandbox::find(&self.attempt.shared.settings.sandbox.kind);

@@ -11,6 +11,7 @@ mod elsewhere;
 mod files;
 mod grade;
 mod hooks;
+mod inspection;
 mod isolation;
 mod mocks;
 mod model_in_use;

@@ -18,6 +18,9 @@ pub(super) const SCOPE_HOOK: &str = "scope";
 /// Hook that ends the agent's turn when the conversation's turns are used up.
 pub(super) const TURNS_HOOK: &str = "turns";
 
+/// Folder of the transcript that is continued, below the sandbox's home.
+const HISTORY: &str = ".claude/history";
+
 /// Variables that make runs reproducible on all machines.
 const QUIET: [(&str, &str); 5] = [
     ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
@@ -89,7 +92,8 @@ impl Launch {
             .lay_out(sandbox.home(), sandbox.work())
             .map_err(|error| Breakage::environment(format!("cannot show the skill to the agent: {error}")))?;
         let servers = sign_in::server_file(&on.host, &on.setup.setting_sources);
-        folder.iter().chain(&servers).chain(&on.case.history).for_each(|path| sandbox.show(path));
+        folder.iter().chain(&servers).for_each(|path| sandbox.show(path));
+        let history = on.case.history.as_deref().map(|file| copy_history(file, sandbox.home())).transpose()?;
         let allow_list = allow_list(on);
         let invocation = Invocation {
             program,
@@ -98,9 +102,18 @@ impl Launch {
             auth: sign_in.name().unwrap_or("not signed in"),
         };
         let initialize = initialize(on, allow_list.as_ref());
-        let history = on.case.history.as_ref().map(|file| file.to_string_lossy().into_owned());
         Ok(Self { invocation, initialize, plugin: exposure.in_plugin().map(str::to_owned), folder, history })
     }
+}
+
+/// Copies a transcript into the sandbox, and returns its path. The CLI writes the continued session next to it.
+fn copy_history(file: &Path, home: &Path) -> Result<String, Breakage> {
+    let folder = home.join(HISTORY);
+    let copy = folder.join("history.jsonl");
+    std::fs::create_dir_all(&folder)
+        .and_then(|()| std::fs::copy(file, &copy))
+        .map_err(|error| Breakage::environment(format!("cannot copy {}: {error}", file.display())))?;
+    Ok(copy.to_string_lossy().into_owned())
 }
 
 /// Returns the tools that exist, with those of the case's servers; `None` if the agent keeps its own tools.
@@ -314,7 +327,8 @@ impl ProviderTimeouts {
 
 #[cfg(test)]
 mod tests {
-    use model::{SettingSource, UserMessage};
+    use model::{Case, SettingSource, UserMessage};
+    use sandbox::Sandbox as _;
 
     use super::*;
     use crate::tests::harness::{AgentHarness, response};
@@ -514,5 +528,18 @@ mod tests {
         let config: Value = serde_json::from_str(option(&launch, "--mcp-config").unwrap()).unwrap();
         assert_eq!(config["mcpServers"]["issues"]["command"], "/bin/issues");
         assert_eq!(option(&launch, "--allowedTools"), Some("mcp__issues"));
+    }
+
+    #[test]
+    fn a_transcript_is_continued_from_a_copy() {
+        let harness = scripted();
+        let mut context = harness.session_context();
+        let file = harness.bare().outside("history.jsonl");
+        std::fs::write(&file, "{}").unwrap();
+        context.case = Case { history: Some(file.clone()), ..(*context.case).clone() }.into();
+        let launch = Launch::prepare("/bin/claude".into(), &context).unwrap();
+        let copy = PathBuf::from(launch.history.unwrap());
+        assert!(copy.starts_with(harness.bare().home()) && copy != file);
+        assert_eq!(std::fs::read_to_string(copy).unwrap(), "{}");
     }
 }

@@ -115,7 +115,10 @@ impl RunningScenario<'_> {
                 self.collected.insert(collected).clone()
             }
         };
-        let (trace, limits) = (self.turn.trace().clone(), Arc::clone(&self.attempt.limits));
+        let (mut trace, limits) = (self.turn.trace().clone(), Arc::clone(&self.attempt.limits));
+        if let Some(mocks) = self.attempt.mocks.get() {
+            mocks.complete(&mut trace);
+        }
         Ok(Evidence {
             trace,
             collected,

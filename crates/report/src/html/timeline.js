@@ -98,6 +98,12 @@ function fault({ fault: kind, number, detail }) {
   return `${kind === 'tool_fails' ? 'run' : 'model request'} ${number}: ${detail}`;
 }
 
+/** Describes a call that a mock received in one line. */
+function mockCall({ server, tool, input, verdict }) {
+  const given = server ? JSON.stringify(input) : input.line;
+  return `${server ? `${server}/` : ''}${tool} ${given}: ${verdict.replace('_', ' ')}`;
+}
+
 /** Describes an event around the conversation in one line. */
 function notice(event) {
   switch (event.kind ?? event.type) {
@@ -107,6 +113,9 @@ function notice(event) {
     case 'retry': return `the provider failed${event.status ? ` with ${event.status}` : ''}, attempt ${event.attempt}: ${event.error}`;
     case 'egress': return `network: ${egress(event)}`;
     case 'fault': return `injected fault: ${fault(event)}`;
+    case 'mocks':
+      return `MCP servers and mocks: ${[event.servers, event.real_servers, event.commands].flat().join(', ')}`;
+    case 'mock_call': return `mock ${mockCall(event)}`;
     case 'request_check': return `request ${event.step} is ${event.met ? '' : 'not '}as the script expects: ${event.because}`;
     case 'notice': return `${event.from}: ${event.text}`;
     case 'calls_unreported': return 'the reply does not report which tools were called';

@@ -29,6 +29,18 @@ pub struct WorkerView {
     pub running: Vec<(String, String)>,
 }
 
+impl QueueView {
+    /// Returns the number of workers and of their slots.
+    pub(crate) fn size(&self) -> String {
+        let all = self.workers.iter().map(|worker| worker.slots).sum();
+        format!("{} with {}", counted(self.workers.len(), "worker"), slots(all))
+    }
+}
+
+fn slots(count: u64) -> String {
+    counted(usize::try_from(count).unwrap_or(usize::MAX), "slot")
+}
+
 impl WorkerView {
     /// Returns what it has of one kind, such as `agent:`, without the kind.
     pub(crate) fn of(&self, kind: &str) -> String {
@@ -74,7 +86,7 @@ impl QueuedRunView {
         let waiting: usize = self.waiting.iter().map(|waiting| waiting.count).sum();
         let lost = match self.lost {
             0 => String::new(),
-            lost => format!(", {lost} lost attempts"),
+            lost => format!(", {}", counted(usize::try_from(lost).unwrap_or(usize::MAX), "lost attempt")),
         };
         let (waiting, running) = (number(waiting as u64), number(self.running.len() as u64));
         format!("{}{coordinator}, {waiting} waiting, {running} running{lost}", self.state)
@@ -95,15 +107,15 @@ impl WaitingView {
 
 /// Formats the workers, and the runs whose trials they run.
 pub fn queue(queue: &QueueView) -> String {
-    let slots: u64 = queue.workers.iter().map(|worker| worker.slots).sum();
-    let mut text = format!("{}, {} slots\n", counted(queue.workers.len(), "worker"), slots);
+    let mut text = format!("{}\n", queue.size());
     for worker in &queue.workers {
-        let WorkerView { host, pid, version, slots, .. } = worker;
+        let WorkerView { host, pid, version, .. } = worker;
+        let slots = slots(worker.slots);
         let labels = Some(worker.of("label:")).filter(|labels| !labels.is_empty());
         let labels = labels.map(|labels| format!("; labels: {labels}")).unwrap_or_default();
         let (agents, sandboxes) = (worker.of("agent:"), worker.of("sandbox:"));
         text.push_str(&format!(
-            "  {host} (process {pid}, trialrun {version}, {slots} slots): {agents}; sandboxes: {sandboxes}{labels}\n"
+            "  {host} (process {pid}, trialrun {version}, {slots}): {agents}; sandboxes: {sandboxes}{labels}\n"
         ));
     }
     for run in &queue.runs {
@@ -125,12 +137,11 @@ pub fn queue_of_run(queue: &QueueView, run: &str) -> String {
     for waiting in &run.waiting {
         text.push_str(&format!("  {}\n", waiting.line()));
     }
-    let slots: u64 = queue.workers.iter().map(|worker| worker.slots).sum();
-    text.push_str(&format!("  {} with {slots} slots\n", counted(queue.workers.len(), "worker")));
+    text.push_str(&format!("  {}\n", queue.size()));
     for worker in &queue.workers {
         let running = worker.running.iter().filter(|(of, _)| *of == run.id).count();
-        let WorkerView { host, pid, slots, .. } = worker;
-        text.push_str(&format!("    {host} (process {pid}): {running} of {slots} slots run trials of this run\n"));
+        let (WorkerView { host, pid, .. }, slots) = (worker, slots(worker.slots));
+        text.push_str(&format!("    {host} (process {pid}): {slots}, {running} of them for this run\n"));
     }
     plain::clean(&text)
 }
@@ -170,10 +181,10 @@ mod tests {
         assert_eq!(queue_of_run(&queue, "0194"), "");
         assert_eq!(
             queue_of_run(&queue, "0193"),
-            "\nqueue\n  paused, its coordinator does not answer, 4 waiting, 1 running, 1 lost attempts\n  \
+            "\nqueue\n  paused, its coordinator does not answer, 4 waiting, 1 running, 1 lost attempt\n  \
              s::a@codex#1 and 2 more wait for a worker with the agent `codex`\n  \
              s::b@fake#1 waits for a free slot\n  1 worker with 2 slots\n    \
-             north (process 7): 1 of 2 slots run trials of this run\n"
+             north (process 7): 2 slots, 1 of them for this run\n"
         );
     }
 }

@@ -132,6 +132,13 @@ fn tokens_decide_who_may_read_and_who_may_change_a_run() {
     assert_eq!(results, project.run(&["report", "main", "--format", "json"]).exits(0).json());
     let compared = get(&port, "/api/compare/feature%2Fa%20b/main");
     assert_eq!(compared.json(), project.run(&["compare", "feature/a b", "main", "--json"]).exits(0).json());
+    let linked = ["compare", "feature/a b", "main", "--format", "markdown", "--serve-url"];
+    let comment = project.run(&[&linked[..], &[&format!("http://127.0.0.1:{port}/")]].concat()).exits(0).out;
+    let (_, link) = comment.rsplit_once(&format!("](http://127.0.0.1:{port}")).unwrap();
+    let page = get(&port, link.trim_end().strip_suffix(')').unwrap());
+    assert!(page.status == 200 && page.body.contains("in both"), "{comment}");
+    let refused = project.run(&[&linked[..], &["https://ann:hunter2@trials.example.com"]].concat()).exits(2);
+    assert!(refused.err.contains("leave out the name and the password"), "{}", refused.err);
     assert_eq!(get(&port, "/api/cases").json()["cases"], json!([{ "suite": "s", "case": "s" }]));
     assert_eq!(get(&port, "/api/trend?case=s").json()["runs"].as_array().unwrap().len(), 2);
     assert_eq!(get(&port, "/api/queue").json()["workers"], json!([]));

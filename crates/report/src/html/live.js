@@ -19,6 +19,12 @@ function trialOf(id) {
   return byId.get(id) ?? running().find((trial) => trial.id === id);
 }
 
+/** Returns what the reader can do after a connection is lost. The server of a whole record keeps its address. */
+function again() {
+  return index.live?.record ? 'The page goes on when the server answers again.'
+    : 'Start `trialrun view` again and open the new address.';
+}
+
 /** Returns the server's response. Without one, the page says so and keeps what it has loaded. */
 async function request(path, options = {}) {
   let response;
@@ -26,7 +32,7 @@ async function request(path, options = {}) {
     response = await fetch(path, { cache: 'no-store', ...options });
   } catch {
     lose(true);
-    throw new Error('The server does not answer. Start `trialrun view` again and open the new address.');
+    throw new Error(`The server does not answer. ${again()}`);
   }
   lose(false);
   if (response.ok || response.status === 304) return response;
@@ -44,8 +50,7 @@ function lose(lost) {
   document.getElementById('lost')?.remove();
   if (lost) {
     document.getElementById('top').after(h('p', { id: 'lost', role: 'alert' },
-      'The connection to trialrun is lost, so this page is no longer updated. What it has loaded is still shown. '
-      + 'Start `trialrun view` again and open the new address.'));
+      `The connection to trialrun is lost, so this page is no longer updated. What it has loaded is still shown. ${again()}`));
   }
 }
 

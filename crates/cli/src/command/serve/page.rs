@@ -42,6 +42,8 @@ pub struct Page {
     pub path: &'static str,
     /// Parameters in the address after `?`.
     pub parameters: &'static [Field],
+    /// True if the scripts of a page load it. They show an error as it is, so it is plain text.
+    pub is_for_scripts: bool,
     pub handler: fn(&Service, &Call) -> Result<Answer, Problem>,
 }
 
@@ -50,7 +52,11 @@ const fn get(
     parameters: &'static [Field],
     handler: fn(&Service, &Call) -> Result<Answer, Problem>,
 ) -> Page {
-    Page { path, parameters, handler }
+    Page { path, parameters, is_for_scripts: false, handler }
+}
+
+const fn for_scripts(path: &'static str, handler: fn(&Service, &Call) -> Result<Answer, Problem>) -> Page {
+    Page { path, parameters: &[], is_for_scripts: true, handler }
 }
 
 /// All pages.
@@ -58,8 +64,8 @@ pub const PAGES: &[Page] = &[
     get("/", &[parameter("named", Kind::Text, ""), parameter("before", Kind::Text, "")], runs),
     get("/runs/{run}", &[], to_run),
     get("/runs/{run}/", &[], run),
-    get("/runs/{run}/index", &[], index),
-    get("/runs/{run}/trial/{trial}", &[], transcript),
+    for_scripts("/runs/{run}/index", index),
+    for_scripts("/runs/{run}/trial/{trial}", transcript),
     get("/cases", &[parameter("text", Kind::Text, ""), parameter("page", Kind::Number, "")], cases),
     get("/cases/{suite}/{case}", &[], case),
     get("/trend", &[], trend),

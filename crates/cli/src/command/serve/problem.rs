@@ -10,7 +10,7 @@ use store::StoreError;
 
 use crate::command::view::pages::PageError;
 use crate::error::CliError;
-use crate::http_server::{Answer, page, response};
+use crate::http_server::{Answer, page, plain, response};
 
 /// Reason why a request is not answered as its client wanted.
 #[derive(Debug)]
@@ -55,6 +55,11 @@ impl Problem {
             "detail": self.message,
         });
         self.challenged(response(self.status, "application/problem+json", format!("{body}\n")))
+    }
+
+    /// Returns it as plain text.
+    pub fn to_text(&self) -> Answer {
+        self.challenged(plain(self.status, &format!("{}\n", self.message)))
     }
 
     /// Returns it as a page.

@@ -36,7 +36,8 @@ pub fn router(service: &Arc<Service>) -> Router {
         let handler = move |parts: RawPathParams, request: Request| {
             let service = Arc::clone(&service);
             let parts = decoded(&parts);
-            async move { of_page(service, page, parts, request).await.unwrap_or_else(|problem| problem.to_page()) }
+            let as_answer = if page.is_for_scripts { Problem::to_text } else { Problem::to_page };
+            async move { of_page(service, page, parts, request).await.unwrap_or_else(|problem| as_answer(&problem)) }
         };
         router = router.route(page.path, on(MethodFilter::GET, handler));
     }

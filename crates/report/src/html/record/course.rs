@@ -11,7 +11,7 @@ use crate::trend::TrendRow;
 /// Size of the drawing and its margins, in pixels.
 const WIDTH: f64 = 900.0;
 const HEIGHT: f64 = 160.0;
-const LEFT: f64 = 40.0;
+const LEFT: f64 = 60.0;
 const MARGIN: f64 = 10.0;
 
 /// Draws the pass rates of runs, which are newest first, with their intervals. A rate that is not known exactly has

@@ -112,9 +112,7 @@ fn live_trial(run: &str, trial: &LiveTrial, host: &str, now: Timestamp) -> [Cell
 }
 
 fn workers(queue: &QueueView) -> String {
-    let slots: u64 = queue.workers.iter().map(|worker| worker.slots).sum();
-    let head = format!("{} with {} slots", counted(queue.workers.len(), "worker"), number(slots));
-    let mut html = format!("<section><h2>{head}</h2>\n");
+    let mut html = format!("<section><h2>{}</h2>\n", queue.size());
     if queue.workers.is_empty() {
         html.push_str("<p>No worker answers. <code>trialrun work</code> starts one.</p>\n");
     } else {

@@ -1,6 +1,6 @@
-//! Templates in Nunjucks, as suites of other tools contain them. They are translated into the default dialect, from which
-//! they differ as follows: white space around statements is kept, `default` and conditions accept names that do not
-//! exist, and there are more filters and methods. Printing a name that does not exist remains an error, although
+//! Templates in Nunjucks, as suites of other tools contain them. They are translated into the default dialect, from
+//! which they differ as follows: white space around statements is kept, `default` and conditions accept names that do
+//! not exist, and there are more filters and methods. Printing a name that does not exist remains an error, although
 //! Nunjucks prints nothing.
 
 use model::Node;
@@ -76,6 +76,20 @@ pub(crate) fn method(value: &Value, name: &str) -> Option<&'static Operation> {
 /// Returns the names of all filters.
 pub(crate) fn filter_names() -> impl Iterator<Item = &'static str> {
     OWN_FILTERS.iter().chain(FILTERS).map(Operation::name)
+}
+
+/// Returns two operands: if one is a number and the other a text that contains one, both are numbers, as in JavaScript.
+/// Tables have numbers as texts.
+pub(crate) fn alike(left: Value, right: Value) -> (Value, Value) {
+    let number = |one: &Value, other: &Value| match (one, other) {
+        (Value::Text(text), Value::Number(_)) => {
+            let number = text.trim().parse::<f64>().ok().filter(|number| number.is_finite())?;
+            Some(Value::Number(Number::from_f64(number)))
+        }
+        _ => None,
+    };
+    let (own, other) = (number(&left, &right), number(&right, &left));
+    (own.unwrap_or(left), other.unwrap_or(right))
 }
 
 /// Translates the parts of Nunjucks that the default dialect writes in another way. Comments are removed, and raw text

@@ -14,6 +14,7 @@ use crate::error::{ErrorKind, TemplateError};
 use crate::function::FUNCTIONS;
 use crate::limit;
 use crate::number::Number;
+use crate::nunjucks;
 use crate::operation::{Given, named};
 use crate::operator;
 use crate::path::{self, Key};
@@ -292,6 +293,9 @@ impl<'a> Evaluator<'a> {
             _ => {}
         }
         let right = self.value(right)?;
+        let is_comparison = !matches!(operator, Operator::Add | Operator::Concatenate | Operator::In | Operator::NotIn);
+        let (left, right) =
+            if self.is_nunjucks && is_comparison { nunjucks::alike(left, right) } else { (left, right) };
         operator::apply(operator, &left, &right, &self.budget)
     }
 

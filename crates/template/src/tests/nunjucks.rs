@@ -41,6 +41,7 @@ fn templates_of_nunjucks_are_rendered() {
         ("{{ name.toUpperCase() }} {{ text.includes('b') }} {{ text.split('-') | last }}", "ANN true a"),
         ("{{ 'a b' | urlencode }} {{ 'one two three' | truncate(9) }}", "a%20b one two..."),
         ("{{ '[1, 2]' | load | last }}", "2"),
+        ("{{ '1' == 1 }} {{ '10' > 9 }} {{ '2' * 3 }} {{ 'x' == 1 }} {{ '1' + 1 }}", "true true 6 false 11"),
         ("{% set x = 1 %}{{ x if x == null else 'no' }}", "no"),
         ("{ \"a\": {} } ${{ }} {{ 'it''s'", "{ \"a\": {} } ${{ }} {{ 'it''s'"),
     ] {
@@ -53,6 +54,7 @@ fn what_is_not_supported_is_reported() {
     for (template, expected) in [
         ("a\n{{ nick }}", "unknown variable `nick`"),
         ("{{ name | urlize }}", "unknown filter `urlize`"),
+        ("{{ name | select }}", "unknown filter `select`"),
         ("a\n\n{% include 'b' %}", "unknown statement `include`"),
         ("{{ name.padStart(3) }}", "has no method named `padStart`"),
     ] {

@@ -91,6 +91,7 @@ pub(crate) fn filter<'a>(
     }
     let function = match evaluator.local(name) {
         Some(Value::Function(function)) => Some(*function),
+        _ if evaluator.is_nunjucks => None,
         _ => named(FUNCTIONS, name).map(|function| Function::Global(function.name())),
     };
     if let Some(function) = function {

@@ -16,7 +16,8 @@ const PYTHON_MS: u64 = 60_000;
 /// Start of the line with the result of a Python assertion.
 const RESULT: &str = "trialrun-result:";
 
-/// Runs a Python assertion. Its arguments are the answer, the context, the code, the function and the folder of the code.
+/// Runs a Python assertion. Its arguments are the answer, the context, the code, the function and the folder of the
+/// code.
 const PYTHON: &str = r#"
 import asyncio, inspect, json, sys
 output, context, code, function, directory = sys.argv[1:6]

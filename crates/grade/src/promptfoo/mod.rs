@@ -1,6 +1,6 @@
-//! Assertions of promptfoo, for suites that are read in place. The reader of the format creates them; they are not a type
-//! that users write. Each has the meaning and the score that it has there. What promptfoo would decide without evidence
-//! is undecided.
+//! Assertions of promptfoo, for suites that are read in place. The reader of the format creates them; they are not a
+//! type that users write. Each has the meaning and the score that it has there. What promptfoo would decide without
+//! evidence is undecided.
 //!
 //! An entry has `assertion`, the assertion with its templates resolved; `prompt` and `vars`, which code receives; and
 //! `transforms`, which change the answer first.

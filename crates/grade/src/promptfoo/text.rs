@@ -229,9 +229,10 @@ impl Text {
                 (distance as f64 <= *most, format!("the distance is {distance}, and may be {most}"))
             }
             Rule::Words { least, most } => {
-                let count = text.split_whitespace().count() as f64;
-                let holds = least.is_none_or(|least| count >= least) && most.is_none_or(|most| count <= most);
-                (holds, format!("the answer has {count} words"))
+                let count = text.split_whitespace().count();
+                let holds =
+                    least.is_none_or(|least| count as f64 >= least) && most.is_none_or(|most| count as f64 <= most);
+                (holds, format!("the answer has {}", model::text::counted(count, "word")))
             }
             Rule::Latency(most) => {
                 let times = answer.evidence.trace.replies.iter().map(|reply| reply.latency_ms);

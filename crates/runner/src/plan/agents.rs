@@ -60,7 +60,7 @@ impl Planner<'_> {
         let settings = self.request.settings;
         let is_named =
             !settings.arms.agents.is_empty() || case.runner.agent.is_some() || settings.defaults.agent.is_some();
-        if is_named || settings.configured.is_empty() || case.skip.is_some() {
+        if is_named || settings.configured.is_empty() || case.skip.is_some() || !case.broken.is_empty() {
             return;
         }
         let own: Vec<String> = settings.configured.iter().map(|config| format!("`{}`", config.name)).collect();

@@ -86,8 +86,9 @@ pub fn cancel(global: &Global, args: &CancelArgs, terminal: &Terminal) -> Result
         (true, Some(trial)) => terminal.out(&format!("cancelled {trial}\n")),
         (true, None) => terminal.out(&format!("cancelled {}\n", run.id)),
         (false, Some(trial)) => {
-            return Err(CliError::usage(format!("the run {} has no trial {trial} that waits or runs", run.id))
-                .hint("`trialrun workers` lists the trials that run"));
+            return Err(CliError::usage(format!("no trial {trial} of the run {} is in the queue", run.id)).hint(
+                "`trialrun workers` lists the trials that run; of a large run, only the next ones are in the queue",
+            ));
         }
         (false, None) => terminal.out(&format!("{} is {}, so nothing has changed\n", run.id, run.state)),
     }

@@ -348,7 +348,7 @@ pub fn cancel(service: &Service, call: &Call) -> Result<Answer, Problem> {
             ok(&json!({ "schema": "trialrun.changed/1", "run": run.id, "state": run.state, "cancelled": trial }))
         }
         Some(Value::String(trial)) => {
-            Err(Problem::conflict(format!("the run {} has no trial {trial} that waits or runs", run.id)))
+            Err(Problem::conflict(format!("no trial {trial} of the run {} is in the queue", run.id)))
         }
         Some(_) => Err(Problem::bad_request("`trial` must be a text")),
     }

@@ -118,6 +118,8 @@ impl Connections {
                 return Http::new(client.clone(), url, headers).map(Transport::from);
             }
         };
+        // What an earlier start wrote does not explain the end of this one.
+        self.take_stderr();
         let mut command = launch.command(None);
         command.stdin(Pipe::piped()).stdout(Pipe::piped()).stderr(Pipe::piped());
         let failed = |error: std::io::Error| format!("cannot start {}: {error}", launch.program());

@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn a_command_that_prints_one_report_suggests_its_format() {
-        for (command, is_suggested) in [("compare", true), ("export", false)] {
+        for (command, is_suggested) in [("check", true), ("export", false)] {
             let error = Args::read(&["trialrun", command, "--report", "html=x.html"].map(Into::into)).unwrap_err();
             let error = error.to_string();
             assert_eq!(error.contains("a similar argument exists: '--format'"), is_suggested, "{error}");

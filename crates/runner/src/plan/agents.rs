@@ -12,6 +12,9 @@ use super::settings::DEFAULT_AGENT;
 use super::trial::{brings_tools, needs_sandbox};
 use super::variant::Variant;
 
+/// Name of the format of suites that test MCP servers, and of the agent that is one.
+const SERVERS: &str = "mcp";
+
 /// An agent found by its name.
 pub(super) struct ResolvedAgent<'w> {
     pub(super) agent: &'static dyn Agent,
@@ -116,7 +119,13 @@ impl Planner<'_> {
     }
 
     /// Reports an agent that does not support `what`, which the case needs.
-    pub(super) fn check_accepts(&mut self, agent: &dyn Agent, case: &Case, what: &str, accepts: fn(&dyn Agent) -> bool) {
+    pub(super) fn check_accepts(
+        &mut self,
+        agent: &dyn Agent,
+        case: &Case,
+        what: &str,
+        accepts: fn(&dyn Agent) -> bool,
+    ) {
         if accepts(agent) {
             return;
         }
@@ -140,9 +149,10 @@ impl Planner<'_> {
         }
     }
 
-    /// Returns the case, marked as skipped if both of its arms would be the same. If the suite itself sets the agent,
-    /// that is an error. Any other agent may be intended for other suites.
-    pub(super) fn skip_if_not_comparable(
+    /// Returns the case, marked as skipped if `agent` cannot be its subject: it tests an MCP server, and `agent` would read
+    /// its calls as text, or both of its arms would be the same. If the suite itself sets the agent, that is an error. Any
+    /// other agent may be intended for other suites.
+    pub(super) fn skip_if_not_its_subject(
         &mut self,
         selected: &SelectedCase<'_>,
         agent: &dyn Agent,
@@ -151,30 +161,36 @@ impl Planner<'_> {
         let SelectedCase { suite, variant: Variant { name, case }, .. } = selected;
         let settings = self.request.settings;
         let is_compared = name.is_some() && settings.arms.baseline != Some(false);
-        if !is_compared || agent.description().folder_of(case.definition).is_some() || case.skip.is_some() {
+        let (reason, help) = if suite.format == SERVERS && agent.name() != SERVERS {
+            let help = "only an agent `mcp:COMMAND` or `mcp:URL` can be its subject".to_owned();
+            (format!("the suite tests an MCP server, and `{written}` is none"), vec![help])
+        } else if is_compared && agent.description().folder_of(case.definition).is_none() {
+            let what = case.definition.name();
+            let others = AGENTS
+                .iter()
+                .filter(|other| other.description().folder_of(case.definition).is_some())
+                .map(|other| other.name());
+            let others = format!("agents that do: {}", others.collect::<Vec<_>>().join(", "));
+            let without = "with `baseline` switched off, the cases run without the comparison".to_owned();
+            let reason = format!("`{written}` does not read {what}s from files, so both arms would be the same");
+            (reason, vec![others, without])
+        } else {
+            return Arc::clone(case);
+        };
+        if case.skip.is_some() {
             return Arc::clone(case);
         }
-        let what = case.definition.name();
-        let reason = format!("`{written}` does not read {what}s from files, so both arms would be the same");
-        let others = AGENTS
-            .iter()
-            .filter(|other| other.description().folder_of(case.definition).is_some())
-            .map(|other| other.name());
-        let others = format!("agents that do: {}", others.collect::<Vec<_>>().join(", "));
-        let without = "with `baseline` switched off, the cases run without the comparison";
         let own = case.runner.agent.as_ref().filter(|_| settings.arms.agents.is_empty());
         if let Some((_, source)) = own {
-            self.problems.push(Diagnostic::error(reason).at(source.clone()).help(others).help(without));
+            let problem = Diagnostic::error(reason).at(source.clone());
+            self.problems.push(help.into_iter().fold(problem, Diagnostic::help));
             return Arc::clone(case);
         }
-        self.skipped_suites.push(
-            Diagnostic::warning(&*reason)
-                .at(Excerpt::of_file(Arc::clone(&case.source.file)))
-                .help(format!("the suite `{}` is skipped with it", suite.name))
-                .help("set another `agent`, in the suite or for the run")
-                .help(others)
-                .help(without),
-        );
+        let problem = Diagnostic::warning(&*reason)
+            .at(Excerpt::of_file(Arc::clone(&case.source.file)))
+            .help(format!("the suite `{}` is skipped with it", suite.name))
+            .help("set another `agent`, in the suite or for the run");
+        self.skipped_suites.push(help.into_iter().fold(problem, Diagnostic::help));
         Arc::new(Case { skip: Some(reason), ..Case::clone(case) })
     }
 

@@ -163,7 +163,7 @@ impl<'a> Planner<'a> {
         for written in settings.agents_of(case).iter() {
             let Some(resolved) = self.resolve_agent(case, written) else { continue };
             let agent = resolved.agent;
-            let case = &self.skip_if_not_comparable(selected, agent, written);
+            let case = &self.skip_if_not_its_subject(selected, agent, written);
             let Some((mut arm, model)) = self.arm(case, agent, written) else { continue };
             arm.variant = variant.map(str::to_owned);
             if let Some(config) = &resolved.config {

@@ -9,8 +9,8 @@ use cassette::Recording;
 use grade::judge::{JudgementStore, default_judge};
 use mask::secret::Secrets;
 use model::{
-    Budgets, CalibrationGate, Canaries, Case, CassetteMode, Excerpt, GatewayMode, JudgeCache, JudgeSample,
-    Mocks, NetworkPolicy, OnBudget, PassRate, PermissionMode, RemoteMode, Trials,
+    Budgets, CalibrationGate, Canaries, Case, CassetteMode, Excerpt, GatewayMode, JudgeCache, JudgeSample, Mocks,
+    NetworkPolicy, OnBudget, PassRate, PermissionMode, RemoteMode, Trials,
 };
 
 use super::trial::SCRIPTED;

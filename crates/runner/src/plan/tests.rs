@@ -279,9 +279,12 @@ fn planned_with(settings: &Settings, cases: Vec<Case>) -> Plan {
 }
 
 fn plan_with_problems(settings: &Settings, cases: Vec<Case>) -> (Plan, Vec<Diagnostic>) {
-    let suites = [suite(Path::new("case.yaml"), cases)];
+    plan_suites(settings, &[suite(Path::new("case.yaml"), cases)])
+}
+
+fn plan_suites(settings: &Settings, suites: &[Suite]) -> (Plan, Vec<Diagnostic>) {
     plan(&PlanRequest {
-        suites: &suites,
+        suites,
         settings,
         selection: &Selection::default(),
         read_script: Arc::new(|_: &Path| Err(Vec::new())),
@@ -408,6 +411,18 @@ fn a_suite_without_an_agent_is_skipped_for_an_agent_without_skills() {
     let (messages, skipped) = compared(&both, vec![unnamed("a")]);
     assert_eq!((messages, skipped.len()), (vec![format!("Warning case.yaml:1:1: {reason}")], 4));
     assert_eq!(skipped.iter().filter(|is_skipped| **is_skipped).count(), 2);
+}
+
+#[test]
+fn a_suite_for_a_server_is_skipped_for_an_agent_that_is_none() {
+    let settings = with_arms(ArmSettings { agents: vec!["fake".into()], ..ArmSettings::default() });
+    let mut servers = suite(Path::new("/servers.yaml"), vec![case("add", "mcp")]);
+    servers.format = "mcp";
+    let others = suite(Path::new("/others.yaml"), vec![case("a", "fake")]);
+    let (plan, problems) = plan_suites(&settings, &[servers, others]);
+    let skipped: Vec<bool> = plan.trials.iter().map(|trial| trial.case.skip.is_some()).collect();
+    assert_eq!(skipped.iter().filter(|is_skipped| **is_skipped).count(), 1);
+    assert_eq!(problems[0].message, "the suite tests an MCP server, and `fake` is none");
 }
 
 #[test]

@@ -51,7 +51,9 @@ impl Database {
     /// Returns an error if there is no connection, or if a newer version has created the tables.
     pub(crate) async fn open(settings: &Settings, channel: Option<&'static str>) -> Result<Self, QueueError> {
         let database = Self { channel, ..Self::unprepared(settings) };
-        schema::prepare(&*database.connection().await?).await?;
+        // The first connection tells whether the address is right; a later one can be lost at any time.
+        database.connection().await?;
+        database.retry(|| async { schema::prepare(&*database.connection().await?).await }).await?;
         Ok(database)
     }
 

@@ -504,6 +504,12 @@ declare module "trialrun/config" {
     require?: readonly "integrity"[];
     report?: { formats?: readonly string[]; outputDir?: string };
     diff?: { regressionThreshold?: number };
+    /** MCP servers for the agents of all cases, real or mocked, by their names. */
+    mcpServers?: Record<string, Record<string, unknown>>;
+    /** Programs that are mocked in all cases, by their names. */
+    mockCommands?: Record<string, Record<string, unknown>>;
+    /** Machines that run the trials. */
+    workers?: boolean | Record<string, unknown>;
     /** Where tests and other modules run. */
     code?: { runtime?: "auto" | "embedded" | "node" };
     /** Settings for all fixtures files. */

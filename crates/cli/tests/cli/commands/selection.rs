@@ -57,7 +57,7 @@ fn a_timeout_that_may_be_in_milliseconds_causes_a_warning() {
     let ran = fabrik.run(&["run", "--timeout", "1500"]).exits(1);
     assert!(ran.out.contains("1.5 s (--timeout)") && ran.err.is_empty(), "{}", ran.output());
     let ran = fabrik.run(&["run", "--timeout", "30"]).exits(1);
-    assert!(ran.err.contains("`--timeout 30` is 30 milliseconds"), "{}", ran.err);
+    assert!(ran.err.contains("`--timeout 30` is 30 ms for each trial"), "{}", ran.err);
 }
 
 #[test]

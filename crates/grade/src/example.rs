@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use model::{
     Certainty, Change, Collected, Commit, EgressAttempt, EgressVerdict, EgressWay, Ending, Evidence, FaultKind,
-    FaultReport, FileChange, Limits, MockCall, MockNames, MockVerdict, Need, PermissionRequest, Probe, Probed, Question,
-    RemoteState, RepositoryChange, RepositoryState, ReviewRequest, Step, Tokens, ToolCall, ToolResult, Touch, Trace,
-    Usage,
+    FaultReport, FileChange, Limits, MockCall, MockNames, MockVerdict, Need, PermissionRequest, Probe, Probed,
+    Question, RemoteState, RepositoryChange, RepositoryState, ReviewRequest, Step, Tokens, ToolCall, ToolResult, Touch,
+    Trace, Usage,
 };
 use serde_json::Value;
 

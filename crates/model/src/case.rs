@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::{
-    Canaries, CaseFault, Definition, Diagnostic, Excerpt, Fixtures, Mocks, NetworkPolicy, Node, PassRate, RemoteMode, Skill,
-    SkillEval, Source, Spanned, Trials,
+    Canaries, CaseFault, Definition, Diagnostic, Excerpt, Fixtures, Mocks, NetworkPolicy, Node, PassRate, RemoteMode,
+    Skill, SkillEval, Source, Spanned, Trials,
 };
 
 /// Cases of one file or of one skill.

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::{EgressAttempt, MockCall, MockNames, PermissionRequest, Question, Step, ToolCall, ToolResult, Unreported, Usage};
+use crate::{
+    EgressAttempt, MockCall, MockNames, PermissionRequest, Question, Step, ToolCall, ToolResult, Unreported, Usage,
+};
 
 /// Trace of an agent.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -10,8 +10,8 @@ use rquickjs::Object;
 
 use crate::convert::from_script;
 use crate::error::ScriptError;
-use crate::module::{lookup, node};
 use crate::module::resolve::ImportKind;
+use crate::module::{lookup, node};
 use crate::names::BUILTIN;
 pub(crate) use crate::positions::SCENARIO;
 use crate::positions::{TEST_MODULES, ValueLocation, node};

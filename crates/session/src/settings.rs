@@ -286,9 +286,8 @@ impl Session {
             return Err(Error::usage(format!("this copy of the project differs: `{name}` {difference}")));
         }
         let here = configuration::hashes(&spec.overrides, self);
-        configuration::difference(&here, &spec.configuration).map_or(Ok(()), |difference| {
-            Err(Error::usage(format!("this copy of the project differs: {difference}")))
-        })
+        configuration::difference(&here, &spec.configuration)
+            .map_or(Ok(()), |difference| Err(Error::usage(format!("this copy of the project differs: {difference}"))))
     }
 
     fn compile(&self, spec: &RunSpec, typed: &Typed, problems: &mut Vec<Diagnostic>) -> runner::Settings {

@@ -61,8 +61,8 @@ impl State {
         };
         let state = Self::in_folder(project.state.clone(), from);
         let Some(store) = &project.store else { return Ok(state) };
-        let mut record = parsed(&store.value)
-            .map_err(|error| Error::from(error).hint(format!("it is set in {}", store.source)))?;
+        let mut record =
+            parsed(&store.value).map_err(|error| Error::from(error).hint(format!("it is set in {}", store.source)))?;
         complete(&mut record, environment)?;
         let is_file = matches!(record, Location::File(_));
         let from = if is_file { state.from } else { Layer::Project(store.source.to_string()) };

@@ -66,7 +66,8 @@ pub fn exports_in(
             runtime.module_exports(path, &source.text, has_prelude, &wanted, BUDGET)
         })?;
         let first = |names: &&[&'static str]| {
-            let value = |name: &&'static str| Some((*name, exports.get(name).filter(|value| !value.is_undefined())?.clone()));
+            let value =
+                |name: &&'static str| Some((*name, exports.get(name).filter(|value| !value.is_undefined())?.clone()));
             names.iter().find_map(value)
         };
         Ok(names.iter().map(first).collect())

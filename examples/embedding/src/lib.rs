@@ -40,12 +40,8 @@ pub async fn run(
     program: &Path,
     mut tell: impl FnMut(String) + Send + 'static,
 ) -> Result<Summary, Box<dyn Error>> {
-    let host = Host {
-        env: BTreeMap::new(),
-        home: None,
-        temp: std::env::temp_dir(),
-        supervisor: Supervisor::new(program)?,
-    };
+    let host =
+        Host { env: BTreeMap::new(), home: None, temp: std::env::temp_dir(), supervisor: Supervisor::new(program)? };
     let place = Place { directory: tests.to_owned(), state: None, agents: vec![bot], host: Arc::new(host) };
     let mut overrides = Overrides { targets: vec![tests.display().to_string()], ..Overrides::default() };
     overrides.arms.agent = vec!["bot".to_owned()];

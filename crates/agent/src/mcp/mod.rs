@@ -59,7 +59,9 @@ impl Agent for Mcp {
         for message in &context.case.messages {
             match Request::read(&message.text) {
                 Err(problem) => problems.push(
-                    Diagnostic::error(problem).at(place()).help("write the tests of an MCP server in a `suite: mcp` file"),
+                    Diagnostic::error(problem)
+                        .at(place())
+                        .help("write the tests of an MCP server in a `suite: mcp` file"),
                 ),
                 Ok(Request::Contract { file: Some(file) }) if !context.directory.join(&file).is_file() => {
                     let problem = Diagnostic::error(format!("there is no contract `{file}`")).at(place());

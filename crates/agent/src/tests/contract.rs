@@ -11,8 +11,8 @@ use model::Ending;
 use tokio::task::JoinSet;
 
 use self::agent_setup::{Act, AgentSetup, Blame};
-use crate::{AGENTS, Agent};
 use crate::tests::harness::{TestRun, new_run};
+use crate::{AGENTS, Agent};
 
 /// Number of concurrent conversations.
 const AT_ONCE: usize = 50;

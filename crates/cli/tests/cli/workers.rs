@@ -189,7 +189,9 @@ fn real_agents_of_a_worker_run_in_isolated_sandboxes_with_one_version_each() {
     for (agent, tool, argument) in REAL {
         project.write(
             &format!("tests/models/{agent}.yaml"),
-            &format!("steps:\n- tools: [{{name: {tool}, input: {{{argument}: echo made > out.txt}}}}]\n- text: Done.\n"),
+            &format!(
+                "steps:\n- tools: [{{name: {tool}, input: {{{argument}: echo made > out.txt}}}}]\n- text: Done.\n"
+            ),
         );
         project.write(
             &format!("tests/{agent}.yaml"),

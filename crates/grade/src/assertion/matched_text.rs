@@ -61,7 +61,8 @@ pub(super) fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
             (text, _) if text == "created_files" => Searched::CreatedFiles,
             (text, _) if text == "mock_calls" => Searched::MockCalls,
             (text, place) => {
-                let message = format!("`in` must be one of `answer`, `trace`, `created_files` and `mock_calls`, not `{text}`");
+                let message =
+                    format!("`in` must be one of `answer`, `trace`, `created_files` and `mock_calls`, not `{text}`");
                 reading.problems.push(model::Diagnostic::error(message).at(place.excerpt()));
                 return None;
             }

@@ -236,7 +236,9 @@ impl Attempt<'_> {
         let case = &self.planned.case;
         let used = case.subject.installed().filter(|_| case.ends_when_triggered);
         let servers = self.mocks.get().map(TrialMocks::servers).unwrap_or_default();
-        turn.paid_by(pricing).with_servers(servers).ends_with_use_of(used.map(|skill| (case.definition, skill.name.clone())))
+        turn.paid_by(pricing)
+            .with_servers(servers)
+            .ends_with_use_of(used.map(|skill| (case.definition, skill.name.clone())))
     }
 
     /// Returns the watch for the disk on which the agent works; `None` if a fault of the case fills it.

@@ -68,11 +68,11 @@ pub use lifeline::Lifeline;
 pub(crate) use listeners::probe as probe_listeners;
 #[cfg(target_os = "linux")]
 pub use listeners::{Arrival, Ended, Listeners, Served};
+pub use mock::{CommandOutput, MockRequest};
 #[cfg(not(target_os = "linux"))]
 pub(crate) use no_listeners::probe as probe_listeners;
 #[cfg(not(target_os = "linux"))]
 pub use no_listeners::{Arrival, Ended, Listeners, Served};
-pub use mock::{CommandOutput, MockRequest};
 pub use process::Process;
 pub(crate) use remote::RemoteProcess;
 pub use run::{Output, run};

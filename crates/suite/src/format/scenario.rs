@@ -18,8 +18,8 @@ use crate::fixtures::Block;
 use crate::graded::graded;
 use crate::guarantees::{guarantees, network_policy};
 use crate::library::Library;
-use crate::trials::{pass_rate, trials};
 use crate::mocks::mocks;
+use crate::trials::{pass_rate, trials};
 use crate::{ai_tester, document, misplaced, model_name, path, shared_fixtures, skill};
 
 /// The `scenario` format.

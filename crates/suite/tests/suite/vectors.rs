@@ -136,9 +136,7 @@ fn allowed_tools_here(vector: &Value) -> Value {
 /// Returns `true` if a `SKILL.md` is read as recorded: either rejected, or with the same frontmatter and body.
 fn skill_agrees(vector: &Value) -> bool {
     match skill_of("a", vector["text"].as_str().unwrap()) {
-        Ok(skill) => {
-            vector["frontmatter"] == Value::Object(skill.frontmatter) && vector["body"] == json!(skill.body)
-        }
+        Ok(skill) => vector["frontmatter"] == Value::Object(skill.frontmatter) && vector["body"] == json!(skill.body),
         Err(_) => vector["error"].is_string(),
     }
 }

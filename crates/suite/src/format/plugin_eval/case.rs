@@ -272,8 +272,7 @@ impl Reading<'_> {
         let mocks = Mocks { servers: self.servers(&subject, &source), commands: Vec::new() };
         let only_of_plugin = !mocks.servers.is_empty() && mocks.servers.iter().all(|server| server.is_of_plugin);
         let should_trigger = !draft.graders.iter().any(|grader| grader.forbids_skill);
-        let is_indicator =
-            |grader: &&Grader| grader.is_indicator || (grader.is_about_mocks && only_of_plugin);
+        let is_indicator = |grader: &&Grader| grader.is_indicator || (grader.is_about_mocks && only_of_plugin);
         let indicators: Vec<String> =
             draft.graders.iter().filter(is_indicator).map(|grader| grader.spec.id.clone()).collect();
         let assertions: Vec<AssertionSpec> = draft.graders.into_iter().map(|grader| grader.spec).collect();

@@ -94,8 +94,7 @@ pub(super) fn read(node: &Node, body: Option<String>, fallback: &str, reading: &
     let is_zero = |key: &str| {
         node.get(key).is_some_and(|node| matches!(&node.kind, NodeKind::Number(number) if number.as_f64() == Some(0.0)))
     };
-    let about_mocks =
-        ["target", "focus"].iter().any(|key| node.get(key).and_then(Node::as_str) == Some("mock_calls"));
+    let about_mocks = ["target", "focus"].iter().any(|key| node.get(key).and_then(Node::as_str) == Some("mock_calls"));
     let assertion = read(&mut fields, &entry, reading);
     let unknown = |_: &str, _: &Node| Unknown::Refused("trialrun does not know what it checks".to_owned());
     reading.close(&fields, "graders[]", &[], unknown);
@@ -159,12 +158,8 @@ fn target(node: &Node, reading: &mut Reading<'_>) -> Option<(&'static str, Node)
         reading.close(&fields, "graders[].target", &[], reading::unknown);
         return Some(("path", text(place?, path?)));
     }
-    let known = [
-        ("last_message", "answer"),
-        ("trace", "trace"),
-        ("files", "created_files"),
-        ("mock_calls", "mock_calls"),
-    ];
+    let known =
+        [("last_message", "answer"), ("trace", "trace"), ("files", "created_files"), ("mock_calls", "mock_calls")];
     let known = decode::choice(node, "`target`", &known, &mut reading.found)?;
     Some(("in", text(node, known)))
 }

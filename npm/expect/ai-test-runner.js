@@ -136,6 +136,9 @@ class Fixture {
       if (Object.keys(whole).length === 0) whole = undefined;
     }
     const output = "output" in fixture && fixture.output !== undefined ? fixture.output : config.output;
+    if (output === undefined && whole === undefined && parts.length === 0) {
+      throw new Error("the fixture expects nothing: it has neither `expect` nor `output` nor `outputSchema`");
+    }
     if (output !== undefined) parts.push({ key: "output", about: "value", expected: await expected(output), diff });
     if (whole !== undefined) parts.push({ key: "expect", about: "result", expected: whole, diff });
     return parts;

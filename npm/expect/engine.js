@@ -3,6 +3,8 @@
 // Keys of maps that stand for what JSON lacks.
 const REGEX = "\u0001regex";
 const FUNCTION = "\u0001function";
+/** Begins a string that stands for an integer of any size. */
+const BIG = "\u0001integer ";
 
 /** Thrown in an operator that asks for a match, to call it again with the answer. */
 const ASKED = Symbol("asked");
@@ -73,7 +75,7 @@ class Engine {
 
   /** Sends a request to the engine. */
   request(request) {
-    this.#write(JSON.stringify(request));
+    this.#write(JSON.stringify(request).replaceAll(/"\\u0001integer (-?\d+)"/g, "$1"));
     const length = this.exports.call();
     const answer = this.#read(this.exports.output(), length);
     if (answer.error !== undefined && answer.error !== null) throw new Error(answer.error);
@@ -104,24 +106,41 @@ class Engine {
     for (const name of names) this.#functions.delete(name);
   }
 
-  /** Converts a value to JSON with marks. Adds the names of its functions to `names`. */
+  /**
+   * Converts a value to JSON with marks. Adds the names of its functions to `names`. What JSON cannot represent is refused:
+   * it would be equal to something else.
+   */
   marked(value, names) {
     const enclosing = new Set();
+    const refuse = (what) => {
+      throw new TypeError(`${what} cannot be matched, because JSON has none; convert it first`);
+    };
     const convert = (value) => {
       if (value instanceof RegExp) return { [REGEX]: String(value) };
-      if (typeof value === "function") {
-        const name = this.named(value);
-        names.push(name);
-        return { [FUNCTION]: name };
+      switch (typeof value) {
+        case "function": {
+          if (names === undefined) return refuse("a function");
+          const name = this.named(value);
+          names.push(name);
+          return { [FUNCTION]: name };
+        }
+        case "bigint": return `${BIG}${value}`;
+        case "symbol": return refuse("a symbol");
+        case "number": return Number.isFinite(value) ? value : refuse(String(value));
       }
-      if (typeof value === "bigint") return JSON.rawJSON ? JSON.rawJSON(String(value)) : Number(value);
       if (value === null || typeof value !== "object") return value;
       if (typeof value.toJSON === "function") return convert(value.toJSON());
+      if (value instanceof Error || value instanceof Promise) return refuse(`an object of the class ${value.constructor.name}`);
       if (enclosing.has(value)) throw new TypeError("the value contains itself");
       enclosing.add(value);
-      const converted = Array.isArray(value)
-        ? value.map((item) => convert(item) ?? null)
-        : Object.fromEntries(Object.entries(value).map(([key, value]) => [key, convert(value)]));
+      let converted;
+      if (Array.isArray(value)) {
+        converted = value.map((item) => convert(item) ?? null);
+      } else if (Symbol.iterator in value || ArrayBuffer.isView(value)) {
+        refuse(`an object of the class ${value.constructor?.name}`);
+      } else {
+        converted = Object.fromEntries(Object.entries(value).map(([key, value]) => [key, convert(value)]));
+      }
       enclosing.delete(value);
       return converted;
     };

@@ -99,7 +99,7 @@ export function match(actual: unknown, expected: unknown, options?: Options): Pr
 
 export interface Matchers {
   /** @throws an `AssertionError` with all mismatches. */
-  matches(expected: unknown): Promise<Result>;
+  matches(expected: unknown, options?: Options): Promise<Result>;
 }
 export function expect(actual: unknown, options?: Options): Matchers & { not: Matchers };
 

@@ -20,15 +20,10 @@ export class Expectation {
 
   /** Judges a value. */
   async judge(actual) {
-    const names = [];
-    const given = actual === undefined ? {} : { actual: this.#engine.marked(actual, names) };
-    try {
-      const judge = () => this.#engine.request({ do: "judge", id: this.#id, ...given });
-      const { pass, score, most, flaws, details } = await this.#engine.settled(judge);
-      return { pass, score, most, failures: flaws, details };
-    } finally {
-      this.#engine.forget(names);
-    }
+    const given = actual === undefined ? {} : { actual: this.#engine.marked(actual) };
+    const judge = () => this.#engine.request({ do: "judge", id: this.#id, ...given });
+    const { pass, score, most, flaws, details } = await this.#engine.settled(judge);
+    return { pass, score, most, failures: flaws, details };
   }
 
   /** Frees its memory. This happens by itself when it is no longer used. */
@@ -45,8 +40,16 @@ function free({ engine, id, names }) {
 
 const released = new FinalizationRegistry(free);
 
+/** Options of `compile`, `match` and `expect`. */
+const OPTIONS = [
+  "about", "allowOperatorOverride", "autoConfidence", "data", "diff", "diffPermissive", "disableHeuristicSchema", "maxScore",
+  "not", "operators", "passScore", "scoring", "strict", "unassignedWeight",
+];
+
 /** Compiles an expectation. Throws an `ExpectationError` if it cannot be used. */
 export async function compile(expected, { about = "value", diff, data = {}, ...rules } = {}) {
+  const unknown = Object.keys(rules).find((key) => !OPTIONS.includes(key));
+  if (unknown !== undefined) throw new TypeError(`unknown option \`${unknown}\`; the options are ${OPTIONS.join(", ")}`);
   const engine = await init();
   const names = [];
   const operators = {};
@@ -82,15 +85,15 @@ export async function match(actual, expected, options) {
 
 /** `await expect(answer).matches({ name: "/^A/" })` throws an error with all mismatches. */
 export function expect(actual, options) {
-  const check = async (expected, wanted) => {
-    const found = await match(actual, expected, options);
+  const check = async (expected, wanted, more) => {
+    const found = await match(actual, expected, { ...options, ...more });
     if (found.pass === wanted) return found;
     const error = new Error(found.pass === !wanted && !wanted ? "the value matches, but should not" : described(found));
     throw Object.assign(error, { name: "AssertionError", actual, expected, failures: found.failures });
   };
   return {
-    matches: (expected) => check(expected, true),
-    not: { matches: (expected) => check(expected, false) },
+    matches: (expected, more) => check(expected, true, more),
+    not: { matches: (expected, more) => check(expected, false, more) },
   };
 }
 

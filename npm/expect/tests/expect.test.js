@@ -26,6 +26,25 @@ test("an expectation that cannot be used is an error with a suggestion", async (
   await assert.rejects(() => match(1, { $expr: "actual >" }), /not a JavaScript expression/);
 });
 
+test("what JSON cannot represent is refused, and large integers are exact", async () => {
+  for (const value of [new Set([1]), new Map([[1, 2]]), new Error("a"), NaN, Infinity, Symbol("a"), () => 1, new Uint8Array(2)]) {
+    await assert.rejects(() => match({ value }, { value: 1 }), /cannot be matched/);
+  }
+  assert.equal((await match(12345678901234567890n, 12345678901234567891n)).pass, false);
+  assert.equal((await match(12345678901234567890n, 12345678901234567890n)).pass, true);
+  assert.equal((await match({ at: new Date(0) }, { at: "1970-01-01T00:00:00.000Z" })).pass, true);
+});
+
+test("unknown options are errors, and fixtures that expect nothing do not pass", async () => {
+  await assert.rejects(() => match(1, 1, { operatrs: {} }), /unknown option `operatrs`/);
+  const operators = { isOne: (actual) => actual === 1 };
+  await expect(1).matches({ $isOne: true }, { operators });
+  const runner = new AITestRunner({ async execute() { return { output: "Hello" }; } });
+  const { passedCount, logs } = await runner.run("s", [{ input: "Hi", expects: { output: "Hello" } }]);
+  assert.equal(passedCount, 0);
+  assert.match(logs[0].error.message, /expects nothing/);
+});
+
 test("a value that contains itself is an error", async () => {
   const value = {};
   value.own = value;

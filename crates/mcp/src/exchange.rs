@@ -102,6 +102,15 @@ pub enum Failure {
     Malformed(String),
 }
 
+/// Reason why a check could not be made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unchecked {
+    /// The server could not be started; this says nothing about it.
+    NotStarted(String),
+    /// The server does not work as far as is needed.
+    Server(Failure),
+}
+
 impl Failure {
     /// Returns `true` if the server cannot be used after this failure.
     pub fn is_final(&self) -> bool {

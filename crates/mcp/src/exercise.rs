@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::client::{Client, Options};
 use crate::definition;
 use crate::era::Era;
-use crate::exchange::{Exchange, Failure, text_of};
+use crate::exchange::{Exchange, Failure, Unchecked, text_of};
 use crate::fuzz::{Input, inputs};
 use crate::protocol::Connector;
 use crate::rule::{Report, SchemaCheck, Tier};
@@ -63,15 +63,6 @@ impl FuzzOptions {
 
 fn is_destructive(tool: &Value) -> bool {
     tool["annotations"]["destructiveHint"] == true && tool["annotations"]["readOnlyHint"] != true
-}
-
-/// Reason why a check could not be made.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Unchecked {
-    /// The server could not be started; this says nothing about it.
-    NotStarted(String),
-    /// The server does not work as far as is needed.
-    Server(Failure),
 }
 
 /// Connects to a server in the era that it speaks. A program that ends at the first message of the newer era is started

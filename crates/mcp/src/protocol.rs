@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::client::{Client, Options};
 use crate::definition;
 use crate::era::Era;
-use crate::exchange::{Answer, Exchange, Failure};
+use crate::exchange::{Answer, Exchange, Failure, Unchecked};
 use crate::rule::{Report, SchemaCheck, Tier};
 use crate::transport::Transport;
 
@@ -43,12 +43,12 @@ pub trait Connector: Send {
 /// Checks the rules of the protocol in both eras.
 ///
 /// # Errors
-/// Returns the reason if the server cannot be started.
-pub async fn check_protocol(connector: &mut dyn Connector, schemas: SchemaCheck) -> Result<Report, String> {
+/// Returns the reason if the server cannot be started, or never answers.
+pub async fn check_protocol(connector: &mut dyn Connector, schemas: SchemaCheck) -> Result<Report, Unchecked> {
     let mut report = Report::default();
-    let mut reasons = Vec::new();
+    let mut failures = Vec::new();
     for era in [Era::Stateless, Era::Sessions] {
-        let transport = connector.connect().await?;
+        let transport = connector.connect().await.map_err(Unchecked::NotStarted)?;
         let options = Options { era: Some(era), limit: LIMIT, keeps_traffic: false, ..Options::default() };
         let mut client = Client::unconnected(transport, options);
         match client.open().await {
@@ -68,12 +68,23 @@ pub async fn check_protocol(connector: &mut dyn Connector, schemas: SchemaCheck)
             }
             Err(failure) => {
                 client.close().await;
-                reasons.push(format!("version {era}: {failure}"));
+                failures.push((era, failure));
             }
         }
     }
+    // What never answers breaks no rule of the protocol.
+    let is_silent = |failure: &Failure| {
+        matches!(failure, Failure::Ended | Failure::Lost(_) | Failure::Http { status: 401 | 403 | 404, .. })
+    };
+    if failures.len() == 2
+        && failures.iter().all(|(_, failure)| is_silent(failure))
+        && let Some((_, failure)) = failures.pop()
+    {
+        return Err(Unchecked::Server(failure));
+    }
+    let reasons = || failures.iter().map(|(era, failure)| format!("version {era}: {failure}")).collect::<Vec<_>>();
     let rule = "the server speaks a version of the protocol that clients use";
-    report.holds(Tier::Mandatory, "speaks_the_protocol", rule, reasons.len() < 2, || reasons.join("; "));
+    report.holds(Tier::Mandatory, "speaks_the_protocol", rule, failures.len() < 2, || reasons().join("; "));
     Ok(report)
 }
 

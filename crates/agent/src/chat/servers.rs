@@ -3,16 +3,24 @@
 use std::process::Stdio;
 
 use llm::ToolSpec;
-use mcp::{Client, Http, Options, Transport};
+use mcp::{Client, Failure, Http, Options, Transport};
 use model::Ending;
+use model::text::shortened;
 use sandbox::Breakage;
 use sandbox::supervise::Contained;
 use serde_json::{Map, Value, json};
+use tokio::io::AsyncReadExt;
+use tokio::process::ChildStderr;
 
 use super::tool::ToolOutput;
 use crate::SessionContext;
 use crate::server::{Connection, Server};
 use crate::turn::Turn;
+
+/// Number of bytes that are kept of what a server writes to stderr.
+const MAX_STDERR: usize = 4096;
+/// Maximum length of what is shown of it, in characters.
+const MAX_TOLD: usize = 300;
 
 /// The servers of a conversation, with their tools.
 #[derive(Default)]
@@ -48,11 +56,23 @@ impl Servers {
             let failed = |reason: String| {
                 Breakage::environment(format!("the MCP server `{}` cannot be used: {reason}", server.name))
             };
-            let (transport, program) = connect(server, context).map_err(failed)?;
-            let options = Options::default();
-            let connected = Client::connect(transport, options).await;
-            let mut client = connected.map_err(|failure| failed(failure.to_string()))?;
-            let tools = client.tools().await.map_err(|failure| failed(failure.to_string()))?;
+            let (transport, mut program) = connect(server, context).map_err(failed)?;
+            let stderr = program.as_mut().and_then(Contained::take_stderr);
+            let stderr = stderr.map(|stderr| tokio::spawn(beginning(stderr)));
+            let (client, tools) = match with_tools(transport).await {
+                Ok(open) => open,
+                Err(failure) => {
+                    // Its stderr ends with it.
+                    drop(program);
+                    let text = match stderr {
+                        Some(stderr) => stderr.await.unwrap_or_default(),
+                        None => String::new(),
+                    };
+                    let told =
+                        if text.is_empty() { String::new() } else { format!(": {}", shortened(&text, MAX_TOLD)) };
+                    return Err(failed(format!("{failure}{told}")));
+                }
+            };
             let index = servers.open.len();
             servers.tools.extend(tools.iter().filter_map(|tool| ServerTool::read(&server.name, index, tool)));
             servers.open.push(Open { client, _program: program });
@@ -112,6 +132,27 @@ impl ServerTool {
     }
 }
 
+/// Connects, and asks for the tools.
+async fn with_tools(transport: Transport) -> Result<(Client, Vec<Value>), Failure> {
+    let mut client = Client::connect(transport, Options::default()).await?;
+    let tools = client.tools().await?;
+    Ok((client, tools))
+}
+
+/// Reads until the end. Returns the beginning, in one line.
+async fn beginning(mut stderr: ChildStderr) -> String {
+    let (mut kept, mut piece) = (Vec::new(), [0; 4096]);
+    while let Ok(length @ 1..) = stderr.read(&mut piece).await {
+        kept.extend_from_slice(&piece[..length.min(MAX_STDERR - kept.len())]);
+    }
+    String::from_utf8_lossy(&kept)
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .collect::<Vec<_>>()
+        .join(" / ")
+}
+
 /// Starts the program of a server in the sandbox, or prepares to connect to its address.
 fn connect(server: &Server, context: &SessionContext) -> Result<(Transport, Option<Contained>), String> {
     match &server.connection {
@@ -119,7 +160,7 @@ fn connect(server: &Server, context: &SessionContext) -> Result<(Transport, Opti
             let sandbox = context.sandbox().map_err(|breakage| breakage.to_string())?;
             let args: Vec<_> = args.iter().map(AsRef::as_ref).collect();
             let mut process = sandbox.command(command.as_ref(), &args, env);
-            process.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+            process.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
             let mut program = Contained::spawn(process).map_err(|error| error.to_string())?;
             let streams = program.take_stdin().zip(program.take_stdout());
             let (stdin, stdout) = streams.ok_or("it has no stdin or stdout")?;

@@ -76,7 +76,7 @@ impl McpSession {
         let connections = &mut self.connections;
         let mut contract = None;
         let checked = match check {
-            Request::Protocol => check_protocol(connections, grade::schema_errors).await.map_err(Unchecked::NotStarted),
+            Request::Protocol => check_protocol(connections, grade::schema_errors).await,
             Request::Safety { calls } => check_safety(connections, *calls, CALL_LIMIT, &options).await,
             Request::Fuzz(fuzz) => check_fuzz(connections, fuzz, &options, grade::schema_errors).await,
             Request::Contract { file } => {

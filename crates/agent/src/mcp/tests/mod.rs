@@ -199,8 +199,12 @@ async fn defects_in_the_use_of_http_are_found_and_a_clean_server_has_none() {
 
 /// Plays a call of `add` to the server that `command` starts.
 async fn play(command: &[&str]) -> Result<TestRun, Breakage> {
+    play_message(command, "{\"call\": \"add\", \"arguments\": {\"a\": 1}}").await
+}
+
+async fn play_message(command: &[&str], message: &str) -> Result<TestRun, Breakage> {
     let config = json!({"type": "mcp", "command": command});
-    let case = case("a", &["{\"call\": \"add\", \"arguments\": {\"a\": 1}}"]);
+    let case = case("a", &[message]);
     let config = Some(configured(&config, Path::new("/none")));
     AgentHarness { config, sandbox: Some(Bare::new()), ..AgentHarness::for_case(case) }.play(&Mcp).await
 }
@@ -213,6 +217,8 @@ async fn a_program_that_ends_has_failed_and_one_that_is_missing_is_the_environme
     assert!(play(&["trialrun-no-such-program"]).await.is_err());
     let missing = play(&["sh", "nope.sh"]).await.unwrap();
     assert!(matches!(&missing.endings[..], [Ending::Unreachable { .. }]), "{:?}", missing.endings);
+    let unchecked = play_message(&["sh", "nope.sh"], "{\"check\": \"protocol\"}").await.unwrap();
+    assert!(matches!(&unchecked.endings[..], [Ending::Unreachable { .. }]), "{:?}", unchecked.endings);
 }
 
 #[tokio::test]

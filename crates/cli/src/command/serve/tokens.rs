@@ -84,7 +84,11 @@ impl Tokens {
                 "a token has at least {MIN_LENGTH} characters and no spaces; `openssl rand -hex 16` prints a good one"
             ));
         }
-        self.0.push((role, Sha256::digest(token).into()));
+        let digest: [u8; 32] = Sha256::digest(token).into();
+        if self.0.iter().any(|(other, known)| *other != role && *known == digest) {
+            return Err("the same token has both roles; make another one".to_owned());
+        }
+        self.0.push((role, digest));
         Ok(())
     }
 
@@ -174,6 +178,8 @@ mod tests {
         two.append(AUTHORIZATION, HeaderValue::try_from(format!("Bearer {RUN}")).unwrap());
         assert_eq!(tokens().given(&two), Err(()));
         assert!(!tokens().lacks(Role::Run) && Tokens::default().lacks(Role::Read));
+        let same = Tokens::read(|_| Some(READ.to_owned()), None).unwrap_err().to_string();
+        assert!(same.contains("both roles") && !same.contains(READ), "{same}");
     }
 
     #[test]

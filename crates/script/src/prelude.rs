@@ -54,7 +54,7 @@ pub struct Written {
     pub name: String,
     /// Options, unprocessed.
     pub options: Value,
-    /// Call that created it, if the call is in a file of the user. Set by [`Runtime::locate`].
+    /// Call that created it, if the call is in a file of the user. Set by the runtime that loaded the file.
     pub call: Option<Call>,
     /// Stack at its creation, in the engine's format.
     pub(crate) stack: String,

@@ -1,6 +1,7 @@
 //! MCP servers of the embedded agent: it is their client.
 
 use std::process::Stdio;
+use std::time::Duration;
 
 use llm::ToolSpec;
 use mcp::{Client, Failure, Http, Options, Transport};
@@ -11,6 +12,7 @@ use sandbox::supervise::Contained;
 use serde_json::{Map, Value, json};
 use tokio::io::AsyncReadExt;
 use tokio::process::ChildStderr;
+use tokio::time::timeout;
 
 use super::tool::ToolOutput;
 use crate::SessionContext;
@@ -19,6 +21,8 @@ use crate::turn::Turn;
 
 /// Number of bytes that are kept of what a server writes to stderr.
 const MAX_STDERR: usize = 4096;
+/// Time limit for reading the rest of it after the server was killed.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 /// Maximum length of what is shown of it, in characters.
 const MAX_TOLD: usize = 300;
 
@@ -62,10 +66,10 @@ impl Servers {
             let (client, tools) = match with_tools(transport).await {
                 Ok(open) => open,
                 Err(failure) => {
-                    // Its stderr ends with it.
+                    // Its stderr ends with it, unless one of its processes cannot be killed.
                     drop(program);
                     let text = match stderr {
-                        Some(stderr) => stderr.await.unwrap_or_default(),
+                        Some(stderr) => timeout(LAST_WORDS, stderr).await.ok().and_then(Result::ok).unwrap_or_default(),
                         None => String::new(),
                     };
                     let told =

@@ -7,7 +7,7 @@ use model::{Diagnostic, Node};
 use crate::field::without_functions;
 use crate::subprocess::{Mode, ProgramConfig, command_words, words};
 
-/// What is wrong if neither is given.
+/// Suggestion for a server that has neither `command` nor `url`.
 const HELP: &str = "write `mcp:COMMAND` or `mcp:URL`, or configure the server: `{type: mcp, command: [...]}`";
 
 /// Versions of the protocol that a configuration may name.

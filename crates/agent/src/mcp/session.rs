@@ -39,7 +39,7 @@ pub(super) struct McpSession {
     pub(super) step_recorder: StepRecorder,
 }
 
-/// What is recorded of a reply.
+/// A reply as it is recorded.
 struct Replied {
     text: String,
     result: Value,

@@ -21,6 +21,9 @@ pub(crate) fn find<'t>(text: &'t str, wanted: &str) -> Option<&'t str> {
 
 /// Folds the case of `text` for comparison.
 pub(crate) fn fold(text: &str) -> String {
+    if text.is_ascii() {
+        return text.to_ascii_lowercase();
+    }
     text.chars().flat_map(letters).collect()
 }
 

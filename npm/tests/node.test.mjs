@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { once } from "node:events";
 import { test } from "node:test";
-import { ProtocolError, TrialrunError, Unreachable, agent, check, compare, expect, list, run, show, trial } from "trialrun";
+import { ProtocolError, TrialrunError, Unreachable, agent, assertion, check, compare, expect, list, operator, run, show, trial } from "trialrun";
 
 const program = process.env.TRIALRUN_PROGRAM;
 const home = new URL(".", import.meta.url).pathname;
@@ -46,6 +46,41 @@ for (const [name, answer, outcome, reason] of [
     const { trials: [found], failure } = await trial("Hi", settings);
     assert.equal(found.outcome, outcome);
     assert.match(failure, reason);
+  });
+}
+
+test("functions are assertions and operators", async () => {
+  const atMostWords = assertion({ name: "at_most_words" }, (answer, limit) => {
+    assert.ok(answer.split(" ").length <= limit, `it has ${answer.split(" ").length} words`);
+    return true;
+  });
+  const about = async (answer, { topic }, { result }) => ({ passed: result.messages[1].content.includes(topic), reason: topic });
+  const even = operator(function even(actual, expected) {
+    return (actual.length % 2 === 0) === expected || `it has ${actual.length} letters`;
+  });
+  const settings = { agent: bot, assertions: [atMostWords, about], operators: [even] };
+  const all = [{ at_most_words: 1 }, { type: "about", topic: "Paris" }, { expect: { output: { $even: false } } }];
+  const passed = await trial("France?", { ...settings, expect: all });
+  assert.ok(passed.passed, passed.failure);
+  const failed = await trial("Spain?", { ...settings, expect: [{ at_most_words: 2 }, { expect: { output: { $even: true } } }] });
+  assert.match(failed.failure, /AssertionError: it has 5 words/);
+  await expect("ab").matches({ $even: true }, { operators: [even] });
+  await assert.rejects(expect("abc").matches({ $even: true }, { operators: [even] }), /it has 3 letters/);
+  assert.throws(() => assertion(() => true), /an assertion needs a name/);
+});
+
+for (const [name, check, reason] of [
+  ["throws", () => { throw new RangeError("no idea"); }, /`mistaken`: RangeError: no idea \(.*node\.test\.mjs:\d+\)/],
+  ["nothing", () => {}, /it returned nothing/],
+  ["a number", () => 1, /it must return true, false/],
+  ["too much", () => ({ passed: true, reason: "x".repeat(17 << 20) }), /more than 16 MiB/],
+  ["no answer", () => new Promise(() => {}), /it did not answer within 0.5 s/],
+]) {
+  test(`a mistake in an assertion breaks the trial: ${name}`, async () => {
+    const settings = { agent: bot, expect: [{ mistaken: true }, { contains: "x" }], assertions: [assertion({ name: "mistaken", timeout: 500 }, check)] };
+    const { trials: [found] } = await trial("Hi", settings);
+    assert.deepEqual([found.outcome, found.fault], ["broken", "test"]);
+    assert.match(found.because, reason);
   });
 }
 

@@ -138,15 +138,14 @@ class Client {
     });
   }
 
-  /** Sends a request and resolves to its result. */
-  call(method, params) {
-    return this.#request(method, params).result;
+  /** Sends a request and resolves to its result. It may call these functions. */
+  call(method, params, functions = undefined) {
+    return this.#request(method, { ...params, ...settingsOf(functions) }, functions && { functions }).result;
   }
 
   /** Starts a run. Returns its number, with which it can be cancelled, and its result. */
-  start(params, agents = {}, listener = undefined) {
-    const settings = Object.fromEntries(Object.entries(agents).map(([name, { sandbox, costs }]) => [name, { sandbox, costs }]));
-    return this.#request("run", { ...params, agents: settings }, { agents, listener });
+  start(params, functions = {}, listener = undefined) {
+    return this.#request("run", { ...params, ...settingsOf(functions) }, { functions, listener });
   }
 
   /** Stops the run with this number. */
@@ -197,7 +196,7 @@ class Client {
     this.#hasSpoken = true;
     const { id, method, params } = message;
     if (method === "event") this.#runs.get(params.run)?.listener?.(params);
-    else if (method === "agent/send") void this.#answer(id, params);
+    else if (Object.hasOwn(CALLBACKS, method)) void this.#answer(id, CALLBACKS[method], params);
     else if (method === "cancelCallback") {
       this.#callbacks.get(params.id)?.abort();
       this.#callbacks.delete(params.id);
@@ -210,21 +209,52 @@ class Client {
     }
   }
 
-  /** Lets an agent answer a message. */
-  async #answer(id, params) {
+  /** Lets a function answer a callback. */
+  async #answer(id, { kind, group, call }, params) {
     const controller = new AbortController();
     this.#callbacks.set(id, controller);
     let answer;
     try {
-      const { agents } = this.#runs.get(params.run);
-      const { message, ...context } = params;
-      const reply = await agents[params.agent].answer(message, { ...context, signal: controller.signal });
-      answer = { result: checked(reply) };
+      const { functions } = this.#runs.get(params.run);
+      answer = { result: await call(functions[group][params[kind]], params, controller.signal) };
+      if (Buffer.byteLength(JSON.stringify(answer)) > MAX_ANSWER) throw new RangeError(`the answer has more than ${MAX_ANSWER >> 20} MiB`);
     } catch (error) {
       answer = { error: { code: error instanceof Unreachable ? UNREACHABLE : GAVE_UP, message: reasonOf(error) } };
     }
     if (this.#callbacks.delete(id) && !this.#isClosed) this.#send({ id, ...answer });
   }
+}
+
+/** Returns what the program needs to know about functions of each kind. */
+function settingsOf(functions = {}) {
+  const groups = Object.entries(functions).filter(([, named]) => Object.keys(named).length > 0);
+  const settings = (named) => Object.fromEntries(Object.entries(named).map(([name, { settings }]) => [name, settings]));
+  return Object.fromEntries(groups.map(([group, named]) => [group, settings(named)]));
+}
+
+/** Callbacks: the parameter with the name of the function, the group of functions, and the call. */
+const CALLBACKS = {
+  "agent/send": { kind: "agent", group: "agents", call: answered },
+  "assertion/check": { kind: "assertion", group: "assertions", call: judged },
+  "operator/compare": { kind: "operator", group: "operators", call: compared },
+};
+
+async function answered(agent, { message, ...context }, signal) {
+  return checked(await agent.answer(message, { ...context, signal }));
+}
+
+/** An `AssertionError`, such as one of `node:assert`, says that the assertion does not hold. */
+async function judged(assertion, { answer, arguments: given, ...context }, signal) {
+  try {
+    return (await assertion.check(answer ?? "", given, { ...context, answer, signal })) ?? null;
+  } catch (error) {
+    if (error?.name !== "AssertionError") throw error;
+    return { passed: false, reason: reasonOf(error) };
+  }
+}
+
+async function compared(operator, { actual, expected, options }, signal) {
+  return (await operator.compare(actual, expected, options, { signal })) ?? null;
 }
 
 /** Returns the message in a line, or undefined if there is none. */
@@ -252,8 +282,6 @@ function checked(reply) {
   if (typeof reply !== "string" && (typeof reply !== "object" || Array.isArray(reply))) {
     throw new TypeError(`an agent must return a string or an object, not ${Array.isArray(reply) ? "a list" : typeof reply}`);
   }
-  const text = JSON.stringify(reply);
-  if (Buffer.byteLength(text) > MAX_ANSWER) throw new RangeError(`the answer has more than ${MAX_ANSWER >> 20} MiB`);
   return reply;
 }
 

@@ -1,4 +1,4 @@
-import type { AgentMessage, Answer, CheckResult, CompareResult, Event, EventParams, ExpectResult, InlineSuite, Options, PlannedTrial, Problem, ShowResult, Trial } from "./rpc";
+import type { AgentMessage, Answer, AssertionCheck, CheckResult, CompareResult, Event, EventParams, ExpectResult, InlineSuite, Options, PlannedTrial, Problem, ShowResult, Trial, Verdict } from "./rpc";
 
 export type * from "./rpc";
 
@@ -22,12 +22,59 @@ export interface AgentSettings {
 
 /** A function that is an agent. */
 export interface Agent extends Required<AgentSettings> {
+  settings: { sandbox: boolean; costs: boolean };
   answer: AgentFunction;
 }
 
 /** Makes a function an agent. */
 export function agent(answer: AgentFunction): Agent;
 export function agent(settings: AgentSettings, answer: AgentFunction): Agent;
+
+/** What an assertion may need to know about its trial. */
+export interface CheckContext extends Omit<AssertionCheck, "arguments"> {
+  /** Aborted when the verdict is no longer expected. */
+  signal: AbortSignal;
+}
+
+/** A function that judges the last answer of an agent, which is empty if there is none. `given` is the value after its name. */
+export type AssertionFunction = (answer: string, given: any, context: CheckContext) => boolean | Verdict | Promise<boolean | Verdict>;
+
+type Compared = boolean | number | string | Record<string, unknown>;
+
+/** A function that compares an actual and an expected value. A string says why the value does not match. */
+export type OperatorFunction = (actual: any, expected: any, options: any, context: { signal: AbortSignal }) => Compared | Promise<Compared>;
+
+export interface FunctionOptions {
+  /** Name under which tests use it. Default: that of the function. */
+  name?: string;
+  /** Time limit of a call in milliseconds. Default: 30,000. */
+  timeout?: number;
+}
+
+/** A function that is an assertion. */
+export interface Assertion {
+  name: string;
+  settings: { timeout_ms?: number };
+  check: AssertionFunction;
+}
+
+/** A function that is an operator. */
+export interface Operator {
+  name: string;
+  settings: { timeout_ms?: number };
+  compare: OperatorFunction;
+}
+
+/**
+ * Makes a function an assertion, which tests use by its name. An `AssertionError` says that it does not hold; any other error
+ * breaks the trial, because the test has a mistake.
+ */
+export function assertion(check: AssertionFunction): Assertion;
+export function assertion(options: FunctionOptions, check: AssertionFunction): Assertion;
+
+/** Makes a function an operator, which expectations use by its name with a `$`. */
+export function operator(compare: OperatorFunction): Operator;
+export function operator(options: FunctionOptions, compare: OperatorFunction): Operator;
 
 export interface Selection extends Omit<Options, "agent"> {
   /** Files, directories, skills, or cases as `SUITE::CASE`. Default: all tests of the project. */
@@ -36,6 +83,10 @@ export interface Selection extends Omit<Options, "agent"> {
   agent?: string | Agent | AgentFunction | Array<string | Agent | AgentFunction>;
   /** Functions that cases use as agents by their names. */
   agents?: Array<Agent | AgentFunction>;
+  /** Functions that cases use as assertions by their names. */
+  assertions?: Array<Assertion | AssertionFunction>;
+  /** Functions that expectations use as operators by their names. */
+  operators?: Array<Operator | OperatorFunction>;
   /** Suites that are written in JavaScript. */
   suites?: InlineSuite[];
   /** Directory to which paths refer, and in which runs are recorded. */
@@ -103,6 +154,8 @@ export function compare(before?: string, after?: string, settings?: { directory?
 export interface MatchSettings {
   strict?: boolean | "object" | "array" | "diff" | Array<"object" | "array" | "diff">;
   diff?: unknown;
+  /** Functions that the expectation uses as operators. */
+  operators?: Array<Operator | OperatorFunction>;
 }
 
 /** Matches a value with the `$operator` engine. */
@@ -130,11 +183,18 @@ export class MismatchError extends Error {
 /** Thrown by an agent if something that it needs cannot be reached. The trial is then broken, not failed. */
 export class Unreachable extends Error {}
 
+/** Functions by name. */
+export interface Functions {
+  agents?: Record<string, Agent>;
+  assertions?: Record<string, Assertion>;
+  operators?: Record<string, Operator>;
+}
+
 /** A process of `trialrun rpc`. */
 export class Client {
   static open(settings?: { directory?: string; path?: string }): Promise<Client>;
-  call(method: string, params: Record<string, unknown>): Promise<unknown>;
-  start(params: Record<string, unknown>, agents?: Record<string, Agent>, listener?: (event: EventParams) => void): { number: number; result: Promise<unknown> };
+  call(method: string, params: Record<string, unknown>, functions?: Functions): Promise<unknown>;
+  start(params: Record<string, unknown>, functions?: Functions, listener?: (event: EventParams) => void): { number: number; result: Promise<unknown> };
   cancel(number: number): Promise<boolean>;
   close(): Promise<void>;
 }

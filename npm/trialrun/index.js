@@ -11,7 +11,28 @@ function agent(first, second) {
   const [settings, answer] = typeof first === "function" ? [{}, first] : [first, second];
   if (typeof answer !== "function") throw new TypeError(`an agent must be a function, not ${kindOf(second ?? first)}`);
   const name = settings.name ?? (answer.name.replace(/[^A-Za-z0-9_.-]/g, "-") || "function");
-  return { name, sandbox: settings.sandbox ?? false, costs: settings.costs ?? true, answer };
+  const described = { sandbox: settings.sandbox ?? false, costs: settings.costs ?? true };
+  return { name, ...described, settings: described, answer };
+}
+
+/** Makes a function an assertion: `assertion(fn)` or `assertion({ name, timeout }, fn)`. */
+function assertion(first, second) {
+  const { name, settings, fn } = named("an assertion", first, second);
+  return { name, settings, check: fn };
+}
+
+/** Makes a function an operator: `operator(fn)` or `operator({ name, timeout }, fn)`. */
+function operator(first, second) {
+  const { name, settings, fn } = named("an operator", first, second);
+  return { name: name.startsWith("$") ? name : `$${name}`, settings, compare: fn };
+}
+
+function named(kind, first, second) {
+  const [{ name, timeout }, fn] = typeof first === "function" ? [{}, first] : [first ?? {}, second];
+  if (typeof fn !== "function") throw new TypeError(`${kind} must be a function, not ${kindOf(second ?? first)}`);
+  const own = name ?? fn.name;
+  if (!own) throw new TypeError(`${kind} needs a name: name the function, or pass \`{ name }\``);
+  return { name: own, settings: timeout === undefined ? {} : { timeout_ms: timeout }, fn };
 }
 
 /** Returns the kind of a value for an error. */
@@ -19,17 +40,23 @@ function kindOf(value) {
   return value === null ? "null" : Array.isArray(value) ? "a list" : typeof value;
 }
 
-/** Returns the parameters of a request, and the agents by name. */
-function selection(settings) {
-  const { targets = [], agent: chosen, agents = [], suites = [], ...options } = settings;
-  const named = {};
-  const add = (given) => {
-    const made = typeof given?.answer === "function" ? given : agent(given);
-    if (named[made.name] && named[made.name] !== made) throw new Error(`two agents are called \`${made.name}\``);
-    named[made.name] = made;
+/** Returns functions by name. */
+function byName(kind, given, call, make) {
+  const all = {};
+  const add = (one) => {
+    const made = typeof one?.[call] === "function" ? one : make(one);
+    if (all[made.name] && all[made.name] !== made) throw new Error(`two ${kind} are called \`${made.name}\``);
+    all[made.name] = made;
     return made.name;
   };
-  [agents].flat().forEach(add);
+  [given].flat().forEach(add);
+  return { all, add };
+}
+
+/** Returns the parameters of a request, and the functions by name. */
+function selection(settings) {
+  const { targets = [], agent: chosen, agents = [], assertions = [], operators = [], suites = [], ...options } = settings;
+  const { all, add } = byName("agents", agents, "answer", agent);
   if (chosen !== undefined) {
     const listed = [chosen].flat();
     if (!listed.length) throw new TypeError("`agent` is an empty list");
@@ -40,12 +67,12 @@ function selection(settings) {
     }
     options.agent = listed.map((one) => (typeof one === "string" ? one : add(one)));
   }
-  return { params: { targets: [targets].flat(), suites, options }, agents: named };
-}
-
-function withSettings({ params, agents }) {
-  const settings = Object.entries(agents).map(([name, { sandbox, costs }]) => [name, { sandbox, costs }]);
-  return { ...params, agents: Object.fromEntries(settings) };
+  const functions = {
+    agents: all,
+    assertions: byName("assertions", assertions, "check", assertion).all,
+    operators: byName("operators", operators, "compare", operator).all,
+  };
+  return { params: { targets: [targets].flat(), suites, options }, functions };
 }
 
 async function withClient(settings, use) {
@@ -92,7 +119,7 @@ async function run(settings = {}) {
   };
   return await withClient({ directory }, async (client) => {
     const params = { ...chosen.params, events: onEvent ? "all" : "trials" };
-    const { number, result } = client.start(params, chosen.agents, listener);
+    const { number, result } = client.start(params, chosen.functions, listener);
     const stop = () => void client.cancel(number).catch(() => {});
     signal?.addEventListener("abort", stop);
     process.on("SIGINT", stop);
@@ -130,13 +157,14 @@ async function trial(prompt, settings = {}) {
 
 /** Reads and compiles tests, without running anything. */
 async function check({ directory, ...rest } = {}) {
-  return await withClient({ directory }, (client) => client.call("check", withSettings(selection(rest))));
+  const { params, functions } = selection(rest);
+  return await withClient({ directory }, (client) => client.call("check", params, functions));
 }
 
 /** Returns the trials that `run` would run. */
 async function list({ directory, ...rest } = {}) {
-  const listed = await withClient({ directory }, (client) => client.call("list", withSettings(selection(rest))));
-  return listed.trials;
+  const { params, functions } = selection(rest);
+  return (await withClient({ directory }, (client) => client.call("list", params, functions))).trials;
 }
 
 /** Returns a recorded trial, as text and as JSON. */
@@ -161,8 +189,9 @@ class MismatchError extends Error {
 
 /** Matches a value with the `$operator` engine: `await expect(value).matches({ name: "/^A/" })`. */
 function expect(actual) {
-  const match = async (expected, { strict, diff } = {}) => {
-    return await withClient({}, (client) => client.call("expect", { actual, expected, strict, diff }));
+  const match = async (expected, { strict, diff, operators = [] } = {}) => {
+    const functions = { operators: byName("operators", operators, "compare", operator).all };
+    return await withClient({}, (client) => client.call("expect", { actual, expected, strict, diff }, functions));
   };
   const matches = async (expected, options) => {
     const found = await match(expected, options);
@@ -173,5 +202,6 @@ function expect(actual) {
 }
 
 module.exports = {
-  Client, MismatchError, ProtocolError, Run, TrialrunError, Unreachable, agent, check, compare, expect, list, run, show, trial,
+  Client, MismatchError, ProtocolError, Run, TrialrunError, Unreachable, agent, assertion, check, compare, expect, list,
+  operator, run, show, trial,
 };

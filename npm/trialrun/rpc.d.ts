@@ -168,6 +168,12 @@ export interface AgentSettings {
   costs?: boolean;
 }
 
+/** An assertion or an operator of the client. */
+export interface FunctionSettings {
+  /** Time limit of a call in milliseconds. Default: 30000. */
+  timeout_ms?: number;
+}
+
 /** A suite that the client sends. It is stored in the folder `inline` of the state folder. */
 export interface InlineSuite {
   /** Name of the suite: letters, digits, `-`, `_` and `.`. */
@@ -239,10 +245,14 @@ export interface Options {
   min_pass_rate?: string | number;
   /** Do not exit with 1 if assertions failed */
   no_fail_on_assertions?: boolean;
+  /** Share of its score with which a trial passes, in cases whose score decides, such as 0.8; those of `claude plugin eval`, for example */
+  threshold?: string | number;
   /** Condition that each trial must meet in addition to its assertions; `integrity`: no signs of tampering */
   require?: string | Array<string>;
   /** Stop before the run if there is a warning */
   strict?: boolean;
+  /** Stop before the run if a test file has an error, also if it would only break its own trials */
+  strict_files?: boolean;
   sandbox?: string | number;
   network?: string | number;
   source_repo?: string | number;
@@ -266,6 +276,10 @@ export interface Selection {
   options?: Options;
   /** Agents of the client by name. Cases use them by their name, and the option `agent` selects them. */
   agents?: Record<string, AgentSettings>;
+  /** Assertions of the client by name: letters, digits and `_`. */
+  assertions?: Record<string, FunctionSettings>;
+  /** Operators of the client by name, with their `$`. */
+  operators?: Record<string, FunctionSettings>;
   /** Further suites. */
   suites?: Array<InlineSuite>;
 }
@@ -386,6 +400,8 @@ export interface ExpectParams {
   strict?: unknown;
   /** How to compare texts, as in fixtures files. */
   diff?: unknown;
+  /** Operators of the client by name, with their `$`. */
+  operators?: Record<string, FunctionSettings>;
 }
 
 export interface ExpectResult {
@@ -509,6 +525,58 @@ export interface Answer {
 /** The text, or a map. */
 export type AgentAnswer = string | Answer;
 
+/** A trial that an assertion judges, or a reply of it. */
+export interface AssertionCheck {
+  /** Id of the request that started the run. */
+  run: string | number;
+  /** Name of the assertion. */
+  assertion: string;
+  /** Value after the name of the assertion, or its fields. */
+  arguments: unknown;
+  /** Last answer of the agent; null if there is none. */
+  answer: string | null;
+  /** Whole result of the agent, as `expect` sees it: `output`, `messages`, `tools`, `state`, `usage` and its own keys. */
+  result: unknown;
+  /** Working directory of the agent; null if the trial has no sandbox. */
+  directory: string | null;
+}
+
+/** What an assertion says about a trial. */
+export interface Verdict {
+  /** True if it holds; null if it cannot be decided. */
+  passed: boolean | null;
+  /** Score from 0 to 1. Default: 1 if it holds, otherwise 0. */
+  score?: number;
+  /** Reason in one line. */
+  reason?: string;
+  /** Expected value. */
+  expected?: string;
+  /** Actual value. */
+  actual?: string;
+  /** Further details, one line each. */
+  evidence?: Array<string>;
+}
+
+/** True or false, or a map. */
+export type AssertionAnswer = boolean | Verdict;
+
+/** Values that an operator compares. */
+export interface OperatorValues {
+  /** Id of the request: a run, or `expect`. */
+  run: string | number;
+  /** Name of the operator, with its `$`. */
+  operator: string;
+  /** Actual value; absent if there is none. */
+  actual?: unknown;
+  /** Value after the name of the operator. */
+  expected?: unknown;
+  /** Other keys next to `$value`, if the value is written with that key. */
+  options?: unknown;
+}
+
+/** True or false, a score, a message that says why it does not match, or a map as that of a custom operator. */
+export type OperatorAnswer = boolean | number | string | Record<string, unknown>;
+
 /** Methods, with their parameters and results. */
 export interface Methods {
   /** Starts the connection. It must be the first request. */
@@ -533,6 +601,10 @@ export interface Methods {
   "event": { params: EventParams; result: void };
   /** Sends a message to an agent of the client and waits for its answer. */
   "agent/send": { params: AgentMessage; result: AgentAnswer };
-  /** The answer to the `agent/send` with this id is no longer expected. */
+  /** Lets an assertion of the client judge a trial. */
+  "assertion/check": { params: AssertionCheck; result: AssertionAnswer };
+  /** Lets an operator of the client compare values. */
+  "operator/compare": { params: OperatorValues; result: OperatorAnswer };
+  /** The answer to the callback with this id is no longer expected. */
   "cancelCallback": { params: CancelParams; result: void };
 }

@@ -392,6 +392,11 @@ impl RunState {
         }
     }
 
+    /// Adds assertions and operators that are functions of the program that runs it.
+    pub fn with_functions(self, functions: Option<Arc<dyn grade::Functions>>) -> Self {
+        Self { scripts: self.scripts.with_functions(functions), ..self }
+    }
+
     /// Keeps what programs print that the run starts for its agents, in files in the folder `logs`.
     pub fn with_logs(self, logs: Option<PathBuf>) -> Self {
         Self { logs, ..self }

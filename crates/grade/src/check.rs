@@ -18,6 +18,7 @@ use crate::assertion_type::{Assertion, Form, camel_case};
 use crate::assertions::{ASSERTIONS, find, snake_case};
 use crate::context::Context;
 use crate::format;
+use crate::function_check;
 use crate::judge::Judged;
 use crate::judge::reading::judges;
 use crate::matcher::{Judgement, Matcher};
@@ -156,10 +157,15 @@ impl Check {
     /// Compiles one assertion. Reports all problems.
     pub(crate) fn compile(spec: &AssertionSpec, context: &Context<'_>, problems: &mut Problems) -> Option<Self> {
         let place = SourceLocation::at(&spec.node, spec.kind.span);
-        if promptfoo::is_meant(spec) {
-            return promptfoo::compile(spec, context, problems).map(|matcher| Self {
+        let other = if promptfoo::is_meant(spec) {
+            Some((promptfoo::KIND, promptfoo::compile(spec, context, problems)?))
+        } else {
+            function_check::compile(spec, context)
+        };
+        if let Some((kind, matcher)) = other {
+            return Some(Self {
                 id: spec.id.clone(),
-                kind: promptfoo::KIND,
+                kind,
                 weight: spec.weight,
                 title: spec.node.get("title").and_then(Node::as_str).map(str::to_owned),
                 about: spec.about,
@@ -436,6 +442,15 @@ pub fn grade(checks: &[Check], evidence: &Evidence) -> Vec<Finding> {
         }
     }
     findings
+}
+
+/// Returns the first mistake in a function of the program that uses trialrun: its location and the reason. `findings` are
+/// those of `checks`, in their order.
+pub fn mistake(checks: &[Check], findings: &[Finding]) -> Option<String> {
+    checks.iter().zip(findings).find_map(|(check, finding)| {
+        let error = finding.error.as_ref().filter(|_| check.matcher.is_function())?;
+        Some(format!("{}: {error}", check.source()))
+    })
 }
 
 /// Evidence and the parts of it that assertions are about. Each part is created once, on first use.

@@ -38,6 +38,11 @@ pub(crate) trait Matcher: Debug + Send + Sync {
         false
     }
 
+    /// Returns `true` for a function of the program that uses trialrun. An error of it is a mistake of the test.
+    fn is_function(&self) -> bool {
+        false
+    }
+
     /// Returns the assertions to which a natural-language text was compiled. Returns `None` for all other assertions.
     fn stands_for(&self) -> Option<Vec<String>> {
         None

@@ -13,6 +13,8 @@ use model::nearest;
 use script::{Expression, HostFunction, Key, Library, Native, Options, Reference, Regex, Runtime, ScriptError, Value};
 use serde_json::Value as Json;
 
+use crate::functions::{self, Functions};
+
 /// CPU time limit for one expression.
 const EXPRESSION_BUDGET: Duration = Duration::from_secs(1);
 /// CPU time limit for one function call, or for loading its module.
@@ -32,6 +34,8 @@ pub struct Scripts {
     shown_from: PathBuf,
     /// True if an expectation that was read with it contains the user's code.
     code: Arc<AtomicBool>,
+    /// Functions of the program that uses trialrun.
+    functions: Option<Arc<dyn Functions>>,
 }
 
 impl Scripts {
@@ -39,7 +43,22 @@ impl Scripts {
     pub fn new(shown_from: impl Into<PathBuf>) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
-        Self { id, library: Library::new(), shown_from: shown_from.into(), code: Arc::default() }
+        Self { id, library: Library::new(), shown_from: shown_from.into(), code: Arc::default(), functions: None }
+    }
+
+    /// Adds functions of the program that uses trialrun.
+    pub fn with_functions(self, functions: Option<Arc<dyn Functions>>) -> Self {
+        Self { functions, ..self }
+    }
+
+    /// Returns the functions of the program that uses trialrun.
+    pub(crate) fn functions(&self) -> Option<&Arc<dyn Functions>> {
+        self.functions.as_ref()
+    }
+
+    /// Returns the operators that are functions of the program that uses trialrun.
+    pub fn operators(&self) -> Vec<(String, Function)> {
+        self.functions.iter().flat_map(|functions| functions::operators(&**functions)).collect()
     }
 
     /// Returns the same engine for one expectation, and a flag that becomes true if the expectation contains the
@@ -359,6 +378,9 @@ impl expect::Host for Scripts {
         arguments: &[Argument<'_>],
         answer: &mut Answer<'_>,
     ) -> Result<Option<Json>, Trouble> {
+        if let (Some(name), Some(functions)) = (functions::operator(&function.id), &self.functions) {
+            return functions.compare(name, values_of(arguments)).map(Some).map_err(Trouble::Thrown);
+        }
         let arguments: Vec<Value> = arguments.iter().map(argument).collect();
         let mut host = |request: script::Request| {
             let asked: Vec<Option<Json>> = request.arguments.iter().map(json).collect();
@@ -370,6 +392,21 @@ impl expect::Host for Scripts {
         });
         done.map(|value| json(&value)).map_err(|error| trouble(&error))
     }
+}
+
+/// Returns what an operator of the program gets: the values, and the options if there are any.
+fn values_of(arguments: &[Argument<'_>]) -> Json {
+    let mut values = serde_json::Map::new();
+    let names = ["actual", "expected"].into_iter();
+    for (argument, name) in arguments.iter().zip(names.chain(["options"])) {
+        let value = match argument {
+            Argument::Value(value) => *value,
+            Argument::Fixture(entries) => entries.iter().find(|(key, _)| *key == "$options").and_then(|(_, value)| *value),
+            Argument::Context(_) | Argument::Validate => None,
+        };
+        values.extend(value.map(|value| (name.to_owned(), value.clone())));
+    }
+    Json::Object(values)
 }
 
 fn argument(argument: &Argument<'_>) -> Value {

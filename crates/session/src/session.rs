@@ -41,6 +41,8 @@ pub struct Session {
     pub state: State,
     /// Agents of the program that opened the session.
     pub agents: Vec<&'static dyn Agent>,
+    /// Assertions and operators of the program that opened the session.
+    pub functions: Option<Arc<dyn grade::Functions>>,
     /// The machine.
     pub host: Arc<Host>,
 }
@@ -88,7 +90,7 @@ impl Session {
             }
             None => (here, here_problems),
         };
-        Self { cwd, project, diagnostics, state, agents, host }
+        Self { cwd, project, diagnostics, state, agents, functions: None, host }
     }
 
     /// Returns the environment variables.

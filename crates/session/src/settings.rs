@@ -404,6 +404,7 @@ fn settings(args: &Overrides, typed: &Typed, session: &Session, problems: &mut V
         gateway: args.arms.gateway.or(value(&defaults.gateway)).unwrap_or_default(),
         cassettes,
         logs: Some(session.state.folder.join("logs")),
+        functions: session.functions.clone(),
         arms: runner::ArmSettings {
             system_prompt: args.arms.system_prompt.clone(),
             agents: args.arms.agent.clone(),

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -70,6 +71,76 @@ def test_a_suite_runs_with_functions_and_their_tool_calls():
     assert "Where is order 7?" in trialrun.show("order")["text"]
     trialrun.run(agents=[shop])
     assert trialrun.compare().exit_code in (0, 3)
+
+
+@trialrun.assertion
+def at_most_words(answer, limit):
+    assert len(answer.split()) <= limit, f"it has {len(answer.split())} words"
+    return True
+
+
+@trialrun.assertion(name="about")
+async def is_about(evidence, arguments):
+    await asyncio.sleep(0)
+    found = arguments["topic"] in evidence.messages[1]["content"]
+    return {"passed": found, "score": 1.0 if found else 0.0, "reason": f"it is about {arguments['topic']}"}
+
+
+@trialrun.operator
+def even(actual, expected):
+    return (len(actual) % 2 == 0) == expected
+
+
+def test_functions_are_assertions_and_operators():
+    functions = {"assertions": [at_most_words, is_about], "operators": [even]}
+    expect = [{"at_most_words": 9}, {"type": "about", "topic": "Paris"}, {"expect": {"output": {"$even": False}}}]
+    assert trialrun.trial("France?", agent=bot, expect=expect, **functions).passed
+    failed = trialrun.trial("France?", agent=bot, expect=[{"at_most_words": 2}, *expect], **functions)
+    assert "it has 6 words" in failed.failure and failed.exit_code == 1
+    assert trialrun.expect(["ab", "a"]).match([{"$even": True}, {"$even": False}], operators=[even])
+    assert not trialrun.expect("abc").match({"$even": True}, operators=[even])
+    with pytest.raises(trialrun.TrialrunError, match="unknown assertion type `at_most_words`"):
+        trialrun.trial("France?", agent=bot, expect=expect)
+    with pytest.raises(trialrun.TrialrunError, match="`contains` is a built-in assertion"):
+        trialrun.check(assertions=[trialrun.assertion(name="contains")(lambda answer: True)])
+
+
+@pytest.mark.parametrize(
+    ("function", "reason"),
+    [
+        (lambda answer: {}["x"], r"KeyError: 'x' \(.*test_module.py:\d+\)"),
+        (lambda answer: None, "it returned nothing; it must return true, false"),
+        (lambda answer: 0.7, "it must return true, false, or a map with `passed`, not 0.7"),
+        (lambda answer: {"passed": True, "reason": "x" * (17 << 20)}, "more than 16 MiB"),
+        (lambda answer: object(), "cannot be written as JSON"),
+        (lambda answer: time.sleep(3), "it did not answer within 0.5 s"),
+    ],
+)
+def test_a_mistake_in_an_assertion_breaks_the_trial(function, reason):
+    mistaken = trialrun.assertion(name="mistaken", timeout=0.5)(function)
+    run = trialrun.trial("France?", agent=bot, expect=[{"mistaken": True}, {"contains": "x"}], assertions=[mistaken])
+    assert (run.trials[0]["outcome"], run.trials[0]["fault"]) == ("broken", "test")
+    assert re.search(reason, run.trials[0]["because"]), run.trials[0]["because"]
+
+
+def test_a_slow_listener_does_not_delay_the_agent():
+    release, answered = threading.Event(), []
+
+    @trialrun.agent(costs=False)
+    def counting(message):
+        answered.append(message)
+        if len(answered) == 20:
+            release.set()
+        return "ok"
+
+    seen = []
+
+    def listen(event):
+        assert release.wait(60)
+        seen.append(event["event"]["type"])
+
+    assert trialrun.trial("Hi", agent=counting, expect=[{"contains": "ok"}], trials=20, on_event=listen).passed
+    assert seen[-1] == "run_finished"
 
 
 def test_an_agent_works_in_its_directory():

@@ -29,6 +29,10 @@ def bot(message):
 @trialrun.agent
 def paid(message):
     return "Expensive."
+
+@trialrun.assertion
+def shorter_than(answer, limit):
+    return len(answer) < limit
 """
 
 
@@ -166,6 +170,16 @@ def test_agents_are_imported_from_the_root_folder(suites, monkeypatch, arguments
     assert finished.returncode == 0, finished.stdout
 
 
+def test_functions_are_assertions_of_suites(suites):
+    suites.makeini(INI + "trialrun_functions = bot:shorter_than\n")
+    (suites.path / "tests/good.yaml").write_text(case("good", "hello", "  - shorter_than: 30\n"))
+    (suites.path / "tests/bad.yaml").write_text(case("bad", "hello", "  - shorter_than: 3\n"))
+    (suites.path / "tests/broken.yaml").write_text(case("broken", "hello", "  - shorter_than: x\n"))
+    result = run(suites, "-k", "good or bad or broken")
+    result.assert_outcomes(passed=1, failed=1, errors=1)
+    result.stdout.fnmatch_lines(["*TypeError: *bot.py:*", "*`shorter_than` does not hold*"])
+
+
 @pytest.mark.parametrize(
     "settings, reason",
     [
@@ -174,6 +188,7 @@ def test_agents_are_imported_from_the_root_folder(suites, monkeypatch, arguments
         ("trialrun_agents = faulty:bot", "cannot use `faulty:bot`: ZeroDivisionError: division by zero (faulty.py:1)"),
         ("trialrun_agents = bot:BOT", "cannot use `bot:BOT`: TypeError: an agent must be a function, not str"),
         ("trialrun_agents = bot", "`bot` is not `module:function`"),
+        ("trialrun_functions = bot:bot", "cannot use `bot:bot`: TypeError: it must be made by `@trialrun.assertion`"),
         ("trialrun_options = trails=3", "trialrun_options: `trails` is not an option of a run (did you mean `trials`?)"),
     ],
 )

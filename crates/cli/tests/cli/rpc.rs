@@ -295,6 +295,62 @@ fn a_message_that_is_too_long_ends_the_connection() {
     assert!(ran.err.contains("more than 64 MiB"), "{}", ran.output());
 }
 
+#[test]
+fn assertions_and_operators_of_the_client_are_called_and_its_mistakes_never_count_against_the_agent() {
+    let project = Project::new(PROGRAM);
+    let mut client = Client::open(&project);
+    let matched = json!({ "actual": { "a": 3 }, "expected": { "a": { "$even": true } }, "operators": { "$even": {} } });
+    client.request(json!(1), "expect", matched);
+    let asked = client.find(|message| message["method"] == "operator/compare");
+    let values = json!({ "run": 1, "operator": "$even", "actual": 3, "expected": true });
+    assert_eq!(asked["params"], values);
+    client.answer(&asked, json!({ "result": "3 is odd" }));
+    let matched = client.find(|message| message["id"] == 1 && message.get("result").is_some());
+    assert!(matched["result"]["text"].as_str().unwrap().contains("3 is odd"), "{matched}");
+
+    let mut params = run_of("Hello");
+    params["suites"][0]["suite"]["assertions"] = json!([{ "polite": { "words": 3 } }, { "contains": "nowhere" }]);
+    params["assertions"] = json!({ "polite": { "timeout_ms": 200 } });
+    let mut outcome = |id: u64, answer: Option<Value>| {
+        client.request(json!(id), "run", params.clone());
+        let sent = client.callback();
+        client.answer(&sent, json!({ "result": "Hello" }));
+        let asked = client.find(|message| message["method"] == "assertion/check");
+        let evidence = (
+            &asked["params"]["arguments"]["words"],
+            &asked["params"]["answer"],
+            &asked["params"]["result"]["messages"][1]["content"],
+        );
+        assert_eq!(evidence, (&json!(3), &json!("Hello"), &json!("Hello")), "{asked}");
+        match answer {
+            Some(answer) => client.answer(&asked, answer),
+            None => {
+                assert_eq!(client.find(|message| message["method"] == "cancelCallback")["params"]["id"], asked["id"]);
+            }
+        }
+        let finished = client.find(|message| message["params"]["event"]["event"]["type"] == "trial_finished");
+        let trial = &finished["params"]["event"]["event"];
+        (trial["outcome"].clone(), trial["fault"].clone(), trial["because"].as_str().unwrap().to_owned())
+    };
+    assert_eq!(outcome(2, Some(json!({ "result": true }))).0, "failed", "the other assertion");
+    let error = json!({ "error": { "code": 1, "message": "KeyError: 'x'" } });
+    for (id, answer, expected) in
+        [(3, Some(error), "`polite`: KeyError: 'x'"), (4, None, "it did not answer within 0.2 s")]
+    {
+        let (outcome, fault, because) = outcome(id, answer);
+        assert_eq!((outcome, fault), (json!("broken"), json!("test")));
+        assert!(because.contains(expected), "{because}");
+    }
+    // A client that ends in the middle of a callback leaves nothing behind.
+    params["assertions"] = json!({ "polite": {} });
+    client.request(json!(5), "run", params);
+    let sent = client.callback();
+    client.answer(&sent, json!({ "result": "Hello" }));
+    client.find(|message| message["method"] == "assertion/check");
+    client.close().exits(0);
+    project.no_process_is_left();
+}
+
 const SCRIPT: &str = r#"
 import asyncio, trialrun
 

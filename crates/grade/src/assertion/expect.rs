@@ -12,6 +12,7 @@ use template::Variables;
 use super::prelude::*;
 use crate::given::{self, ResultKeys};
 use crate::json_source;
+use crate::scripts::Scripts;
 
 pub(crate) const ASSERTION: Assertion = Assertion::written("expect", parse)
     .summary("The agent's result matches an expectation of values, patterns and `$operators`, with a score.")
@@ -146,6 +147,7 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
     let ruled = reading.fields.choice("ruled", &RULED, reading.problems).unwrap_or(Ruled::Itself);
     let pass_score = reading.number("passScore");
     let mut rules = rules(reading, &host);
+    rules.operators.extend(reading.context.scripts.map(Scripts::operators).unwrap_or_default());
     let resolved = if templates {
         template::warn_of_code(node, expect::EXPR, reading.problems);
         let mut variables = Variables::new();

@@ -52,7 +52,8 @@ impl<'a> Planner<'a> {
             last_suite: None,
             state: Arc::new(
                 RunState::new(request.modules.clone(), request.cwd, request.settings.secrets.clone())
-                    .with_logs(request.settings.logs.clone()),
+                    .with_logs(request.settings.logs.clone())
+                    .with_functions(request.settings.functions.clone()),
             ),
             trials: Vec::new(),
             matched: 0,

@@ -58,6 +58,8 @@ pub struct Settings {
     pub cassettes: CassetteSettings,
     /// Folder for what programs print that the run starts for its agents; `None` if it is not kept.
     pub logs: Option<PathBuf>,
+    /// Assertions and operators that are functions of the program that uses this library.
+    pub functions: Option<Arc<dyn grade::Functions>>,
     /// Secrets in addition to those of the environment: keys and headers of the configuration.
     pub secrets: Secrets,
     /// Opens models for everything in a run that needs one.
@@ -293,6 +295,7 @@ impl Default for Settings {
             gateway: GatewayMode::default(),
             cassettes: CassetteSettings::default(),
             logs: None,
+            functions: None,
             secrets: Secrets::default(),
             providers: llm::Providers::default(),
         }

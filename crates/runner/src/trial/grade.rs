@@ -78,7 +78,12 @@ impl Attempt<'_> {
             Some(played) if !has_claimed(played) => Arc::new(vec![grade::nothing_asserted(&self.planned.case)]),
             _ => Arc::clone(&self.planned.checks),
         };
-        let (mut findings, evidence, took) = Box::pin(self.assess(&checks, evidence)).await?;
+        let (mut findings, mut evidence, took) = Box::pin(self.assess(&checks, evidence)).await?;
+        if let Some(reason) = grade::mistake(&checks, &findings)
+            && evidence.ending.goes_on()
+        {
+            evidence.ending = Ending::InvalidTest { reason };
+        }
         if self.events.has_hidden() {
             // When the record is graded again, masked text is not available.
             let own = checks.iter().zip(&mut findings).filter(|(check, _)| !check.asks_judge());

@@ -82,6 +82,17 @@ class Agent:
     def __repr__(self) -> str:
         return f"<agent {self.name}>"
 
+    def call(self, params: Any) -> Any:
+        """Calls the function with the parameters of a callback."""
+        return self.function(Message.of(params))
+
+    def result(self, reply: object) -> object:
+        """Returns the result to send."""
+        return answer_of(reply)
+
+    def failed(self, error: BaseException) -> None:
+        """Returns None: an error is not an answer."""
+
     @property
     def settings(self) -> AgentSettings:
         """Returns what the program needs to know about the agent."""

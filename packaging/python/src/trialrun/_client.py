@@ -3,18 +3,21 @@
 import asyncio
 import collections
 import ctypes
+import functools
 import inspect
 import json
 import os
+import queue
 import signal
 import subprocess
 import threading
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from types import TracebackType
-from typing import Any, Awaitable, Callable, Deque, Dict, List, Mapping, Optional, Type, cast
+from typing import Any, Awaitable, Callable, Deque, Dict, Iterable, List, Mapping, Optional, Type, Union, cast
 
-from ._agent import Agent, Message, Unreachable, answer_of, reason_of
+from ._agent import Agent, Unreachable, reason_of
+from ._function import Assertion, Operator
 from ._program import find_program
 from ._protocol import PROTOCOL, EventParams
 
@@ -59,12 +62,69 @@ class Cancelled(BaseException):
 Listener = Callable[[EventParams], None]
 
 
-class _Run:
-    """A run in progress."""
+Called = Union[Agent, Assertion, Operator]
+"""A function that the program calls."""
 
-    def __init__(self, agents: Mapping[str, Agent], listener: Optional[Listener]) -> None:
-        self.agents = agents
-        self.listener = listener
+KINDS = {"agent/send": "agent", "assertion/check": "assertion", "operator/compare": "operator"}
+"""Callbacks, and their parameter with the name of the function."""
+
+MAX_EVENTS = 10_000
+"""Number of events that wait for a listener, from which it delays the callbacks."""
+
+
+class Callbacks:
+    """Functions that the program can call during a request."""
+
+    def __init__(self, agents: Mapping[str, Agent], functions: Iterable[Union[Assertion, Operator]]) -> None:
+        assertions: Dict[str, Called] = {}
+        operators: Dict[str, Called] = {}
+        for function in functions:
+            named = assertions if isinstance(function, Assertion) else operators
+            if named.setdefault(function.name, function) is not function:
+                raise ValueError(f"two functions are called `{function.name}`")
+        self._called: Dict[str, Mapping[str, Called]] = {
+            "agent": agents,
+            "assertion": assertions,
+            "operator": operators,
+        }
+
+    @property
+    def settings(self) -> Dict[str, Any]:
+        """Returns what the program needs to know about the functions."""
+        named = {f"{kind}s": called for kind, called in self._called.items() if called}
+        return {kind: {name: one.settings for name, one in called.items()} for kind, called in named.items()}
+
+    def function(self, method: str, params: Any) -> Called:
+        """Returns the function that a callback is for."""
+        kind = KINDS[method]
+        return self._called[kind][params[kind]]
+
+
+class _Run:
+    """A request in progress during which the program calls functions and sends events."""
+
+    def __init__(self, callbacks: Callbacks, listener: Optional[Listener]) -> None:
+        self.callbacks = callbacks
+        self._listener = listener
+        self._events: "Optional[queue.Queue[Optional[Callable[[], None]]]]" = None
+
+    def take(self, params: EventParams) -> None:
+        """Passes an event to the listener, which has a thread of its own: callbacks do not wait for it."""
+        listener = self._listener
+        if listener is None:
+            return
+        if self._events is None:
+            self._events = queue.Queue(MAX_EVENTS)
+            threading.Thread(target=_work, args=(self._events,), name="trialrun-events", daemon=True).start()
+        self._events.put(lambda: listener(params))
+
+    def finish(self, done: Callable[[], None]) -> None:
+        """Calls ``done`` after the listener has got all events."""
+        if self._events is None:
+            done()
+        else:
+            self._events.put(done)
+            self._events.put(None)
 
 
 class Client:
@@ -153,15 +213,21 @@ class Client:
         """Sends a request and returns its result."""
         return self._request(method, params, None)[1].result()
 
+    def call_with(self, method: str, params: Mapping[str, Any], functions: Iterable[Union[Assertion, Operator]]) -> Any:
+        """Sends a request and returns its result. It may call these functions."""
+        callbacks = Callbacks({}, functions)
+        return self._request(method, {**params, **callbacks.settings}, _Run(callbacks, None))[1].result()
+
     def run(
         self,
         params: Mapping[str, Any],
         agents: Optional[Mapping[str, Agent]] = None,
         listener: Optional[Listener] = None,
+        functions: Iterable[Union[Assertion, Operator]] = (),
     ) -> Any:
         """Runs tests and returns the result. ``listener`` gets each event, in another thread. Ctrl-C stops the run; a
         second one kills its agents."""
-        number, result = self.start(params, agents, listener)
+        number, result = self.start(params, agents, listener, functions)
         interrupts = 0
         while True:
             try:
@@ -182,11 +248,11 @@ class Client:
         params: Mapping[str, Any],
         agents: Optional[Mapping[str, Agent]] = None,
         listener: Optional[Listener] = None,
+        functions: Iterable[Union[Assertion, Operator]] = (),
     ) -> "tuple[int, Future[Any]]":
         """Starts a run. Returns its number, with which it can be cancelled, and its result."""
-        agents = agents or {}
-        sent = {**params, "agents": {name: agent.settings for name, agent in agents.items()}}
-        return self._request("run", sent, _Run(agents, listener))
+        callbacks = Callbacks(agents or {}, functions)
+        return self._request("run", {**params, **callbacks.settings}, _Run(callbacks, listener))
 
     def cancel(self, number: int) -> bool:
         """Stops the run with this number. Returns False if it is not in progress."""
@@ -298,11 +364,11 @@ class Client:
             self._end_reason = error
             requests, self._requests = self._requests, {}
             callbacks, self._callbacks = self._callbacks, {}
-            self._runs.clear()
+            runs, self._runs = self._runs, {}
             for cancel in callbacks.values():
                 cancel()
-        for request in requests.values():
-            request.set_exception(error)
+        for number, request in requests.items():
+            _settle(runs.get(number), functools.partial(request.set_exception, error))
 
     def _read_stderr(self) -> None:
         stderr = self._process.stderr
@@ -315,13 +381,11 @@ class Client:
         if method == "event":
             params = cast(EventParams, message["params"])
             run = self._runs.get(cast(int, params["run"]))
-            if run is not None and run.listener is not None:
-                run.listener(params)
-        elif method == "agent/send":
-            thread = threading.Thread(
-                target=self._answer, args=(message["id"], message["params"]), name="trialrun-agent", daemon=True
-            )
-            thread.start()
+            if run is not None:
+                run.take(params)
+        elif method in KINDS:
+            arguments = (message["id"], method, message["params"])
+            threading.Thread(target=self._answer, args=arguments, name="trialrun-callback", daemon=True).start()
         elif method == "cancelCallback":
             with self._lock:
                 cancel = self._callbacks.pop(message["params"]["id"], None)
@@ -334,40 +398,44 @@ class Client:
         with self._lock:
             number = message.get("id")
             request = self._requests.pop(number, None) if isinstance(number, int) else None
-            if isinstance(number, int):
-                self._runs.pop(number, None)
+            run = self._runs.pop(number, None) if isinstance(number, int) else None
         if request is None:
             return
         error = message.get("error")
         if error is None:
-            request.set_result(message.get("result"))
+            _settle(run, lambda: request.set_result(message.get("result")))
         else:
-            request.set_exception(TrialrunError(error.get("code", 0), error.get("message", ""), error.get("data")))
+            found = TrialrunError(error.get("code", 0), error.get("message", ""), error.get("data"))
+            _settle(run, lambda: request.set_exception(found))
 
-    def _answer(self, number: int, params: Any) -> None:
-        """Lets an agent answer a message."""
+    def _answer(self, number: int, method: str, params: Any) -> None:
+        """Lets a function answer a callback."""
         try:
-            self._respond(number, params)
+            self._respond(number, method, params)
         except (Cancelled, ProtocolError):
             pass
 
-    def _respond(self, number: int, params: Any) -> None:
+    def _respond(self, number: int, method: str, params: Any) -> None:
         thread = threading.get_ident()
         with self._lock:
             self._callbacks[number] = lambda: _raise_in(thread)
         answer: Dict[str, Any]
+        run = self._runs.get(params["run"])
+        if run is None:
+            return
+        function = run.callbacks.function(method, params)
         try:
-            run = self._runs[params["run"]]
-            reply = run.agents[params["agent"]].function(Message.of(params))
+            reply = function.call(params)
             if inspect.isawaitable(reply):
                 reply = self._await(number, reply)
-            answer = {"result": answer_of(reply)}
+            answer = {"result": function.result(reply)}
         except Cancelled:
             raise
-        except Unreachable as error:
-            answer = {"error": {"code": UNREACHABLE, "message": reason_of(error)}}
         except BaseException as error:
-            answer = {"error": {"code": GAVE_UP, "message": reason_of(error)}}
+            verdict = function.failed(error)
+            code = UNREACHABLE if isinstance(error, Unreachable) else GAVE_UP
+            failure = {"code": code, "message": reason_of(error)}
+            answer = {"error": failure} if verdict is None else {"result": verdict}
         line = self._encoded_answer(number, answer)
         with self._lock:
             is_expected = self._callbacks.pop(number, None) is not None
@@ -406,6 +474,20 @@ class Client:
             raise error
 
 
+def _work(steps: "queue.Queue[Optional[Callable[[], None]]]") -> None:
+    """Takes steps until there is none."""
+    for step in iter(steps.get, None):
+        step()
+
+
+def _settle(run: Optional[_Run], done: Callable[[], None]) -> None:
+    """Settles a request, after the listener of its run has got all events."""
+    if run is None:
+        done()
+    else:
+        run.finish(done)
+
+
 def _cancel(future: "Future[Any]") -> None:
     future.cancel()
 
@@ -426,6 +508,8 @@ def _plain(value: object) -> object:
     if isinstance(value, (set, frozenset, tuple)):
         items: List[Any] = list(cast("set[Any]", value))
         return items
+    if type(value).__module__ == "numpy" and getattr(value, "ndim", None) == 0:
+        return cast(Any, value).item()
     dump = getattr(value, "model_dump", None)
     if callable(dump):
         return dump(mode="json")

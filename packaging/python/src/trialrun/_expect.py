@@ -3,9 +3,10 @@
 import atexit
 import os
 import threading
-from typing import Any, List, Optional, cast
+from typing import Any, Iterable, List, Optional, Union, cast
 
 from ._client import Client
+from ._function import Compare, Operator, as_operator
 from ._protocol import ExpectParams, ExpectResult, Failure, Problem
 
 _lock = threading.Lock()
@@ -56,18 +57,32 @@ class Expectation:
     def __init__(self, actual: Any) -> None:
         self._actual = actual
 
-    def match(self, expected: Any, *, strict: Any = None, diff: Any = None) -> Match:
-        """Matches the value, and returns the result."""
+    def match(
+        self,
+        expected: Any,
+        *,
+        strict: Any = None,
+        diff: Any = None,
+        operators: Iterable[Union[Operator, Compare]] = (),
+    ) -> Match:
+        """Matches the value, and returns the result. ``operators`` are functions that the expectation uses."""
         params: ExpectParams = {"actual": self._actual, "expected": expected}
         if strict is not None:
             params["strict"] = strict
         if diff is not None:
             params["diff"] = diff
-        return Match(cast(ExpectResult, _shared().call("expect", params)))
+        return Match(cast(ExpectResult, _shared().call_with("expect", params, [as_operator(given) for given in operators])))
 
-    def matches(self, expected: Any, *, strict: Any = None, diff: Any = None) -> Match:
+    def matches(
+        self,
+        expected: Any,
+        *,
+        strict: Any = None,
+        diff: Any = None,
+        operators: Iterable[Union[Operator, Compare]] = (),
+    ) -> Match:
         """Raises ``MismatchError`` unless the value matches."""
-        match = self.match(expected, strict=strict, diff=diff)
+        match = self.match(expected, strict=strict, diff=diff, operators=operators)
         if not match:
             raise MismatchError(match)
         return match

@@ -191,6 +191,13 @@ class AgentSettings(TypedDict, total=False):
     """False if its answers cost nothing. Default: true."""
 
 
+class FunctionSettings(TypedDict, total=False):
+    """An assertion or an operator of the client."""
+
+    timeout_ms: int
+    """Time limit of a call in milliseconds. Default: 30000."""
+
+
 class InlineSuite(TypedDict):
     """A suite that the client sends. It is stored in the folder `inline` of the state folder."""
 
@@ -264,10 +271,14 @@ class Options(TypedDict, total=False):
     """Exit with 0 if at least this share of the trials passed at the first attempt, such as 0.8"""
     no_fail_on_assertions: bool
     """Do not exit with 1 if assertions failed"""
+    threshold: Union[str, float]
+    """Share of its score with which a trial passes, in cases whose score decides, such as 0.8; those of `claude plugin eval`, for example"""
     require: Union[str, List[str]]
     """Condition that each trial must meet in addition to its assertions; `integrity`: no signs of tampering"""
     strict: bool
     """Stop before the run if there is a warning"""
+    strict_files: bool
+    """Stop before the run if a test file has an error, also if it would only break its own trials"""
     sandbox: Union[str, float]
     network: Union[str, float]
     source_repo: Union[str, float]
@@ -292,6 +303,10 @@ class Selection(TypedDict, total=False):
     """Options of the run."""
     agents: Dict[str, AgentSettings]
     """Agents of the client by name. Cases use them by their name, and the option `agent` selects them."""
+    assertions: Dict[str, FunctionSettings]
+    """Assertions of the client by name: letters, digits and `_`."""
+    operators: Dict[str, FunctionSettings]
+    """Operators of the client by name, with their `$`."""
     suites: List[InlineSuite]
     """Further suites."""
 
@@ -418,6 +433,8 @@ class ExpectParams(_ExpectParams, total=False):
     """`true`, `object`, `array` or `diff`, or a list of these: kinds of values that must not contain more than the expected parts."""
     diff: Any
     """How to compare texts, as in fixtures files."""
+    operators: Dict[str, FunctionSettings]
+    """Operators of the client by name, with their `$`."""
 
 
 class ExpectResult(TypedDict):
@@ -559,6 +576,67 @@ class Answer(TypedDict, total=False):
 AgentAnswer = Union[str, Answer]
 
 
+class AssertionCheck(TypedDict):
+    """A trial that an assertion judges, or a reply of it."""
+
+    run: Union[str, int]
+    """Id of the request that started the run."""
+    assertion: str
+    """Name of the assertion."""
+    arguments: Any
+    """Value after the name of the assertion, or its fields."""
+    answer: Union[str, None]
+    """Last answer of the agent; null if there is none."""
+    result: Any
+    """Whole result of the agent, as `expect` sees it: `output`, `messages`, `tools`, `state`, `usage` and its own keys."""
+    directory: Union[str, None]
+    """Working directory of the agent; null if the trial has no sandbox."""
+
+
+class _Verdict(TypedDict):
+    passed: Union[bool, None]
+    """True if it holds; null if it cannot be decided."""
+
+
+class Verdict(_Verdict, total=False):
+    """What an assertion says about a trial."""
+
+    score: float
+    """Score from 0 to 1. Default: 1 if it holds, otherwise 0."""
+    reason: str
+    """Reason in one line."""
+    expected: str
+    """Expected value."""
+    actual: str
+    """Actual value."""
+    evidence: List[str]
+    """Further details, one line each."""
+
+
+AssertionAnswer = Union[bool, Verdict]
+
+
+class _OperatorValues(TypedDict):
+    run: Union[str, int]
+    """Id of the request: a run, or `expect`."""
+    operator: str
+    """Name of the operator, with its `$`."""
+
+
+class OperatorValues(_OperatorValues, total=False):
+    """Values that an operator compares."""
+
+    actual: Any
+    """Actual value; absent if there is none."""
+    expected: Any
+    """Value after the name of the operator."""
+    options: Any
+    """Other keys next to `$value`, if the value is written with that key."""
+
+
+OperatorAnswer = Union[bool, float, str, Dict[str, Any]]
+
+
 OPTIONS = frozenset([
     "skill",
     "case",
@@ -610,8 +688,10 @@ OPTIONS = frozenset([
     "cassette_delays",
     "min_pass_rate",
     "no_fail_on_assertions",
+    "threshold",
     "require",
     "strict",
+    "strict_files",
     "sandbox",
     "network",
     "source_repo",

@@ -6,7 +6,8 @@ import os
 from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Union, cast
 
 from ._agent import Agent, Function, as_agent
-from ._client import Client, TrialrunError
+from ._client import Callbacks, Client, TrialrunError
+from ._function import Assertion, Check as CheckFunction, Compare, Operator, as_assertion, as_operator
 from ._protocol import (
     OPTIONS,
     CheckResult,
@@ -159,12 +160,16 @@ class Selection:
         agents: Iterable[Union[Agent, Function]],
         suites: Sequence[InlineSuite],
         options: Mapping[str, Any],
+        assertions: Iterable[Union[Assertion, CheckFunction]] = (),
+        operators: Iterable[Union[Operator, Compare]] = (),
     ) -> None:
         unknown = sorted(set(options) - OPTIONS)
         if unknown:
             near = difflib.get_close_matches(unknown[0], sorted(OPTIONS), 1)
             hint = f" (did you mean `{near[0]}`?)" if near else ""
             raise TypeError(f"`{unknown[0]}` is not an option of a run{hint}")
+        self.functions: List[Union[Assertion, Operator]] = [as_assertion(given) for given in assertions]
+        self.functions.extend(as_operator(given) for given in operators)
         self.agents: Dict[str, Agent] = {}
         for given in agents:
             self._add(as_agent(given))
@@ -192,7 +197,7 @@ class Selection:
     @property
     def with_agents(self) -> Dict[str, Any]:
         """Parameters of a request that does not run anything."""
-        return {**self.params, "agents": {name: agent.settings for name, agent in self.agents.items()}}
+        return {**self.params, **Callbacks(self.agents, self.functions).settings}
 
 
 class Recorder:
@@ -222,6 +227,8 @@ def run(
     *targets: Union[str, "os.PathLike[str]"],
     agent: Union[AgentLike, Sequence[AgentLike], None] = None,
     agents: Iterable[Union[Agent, Function]] = (),
+    assertions: Iterable[Union[Assertion, CheckFunction]] = (),
+    operators: Iterable[Union[Operator, Compare]] = (),
     suites: Sequence[InlineSuite] = (),
     directory: Union[str, "os.PathLike[str]", None] = None,
     on_event: Optional[Callable[[Event], None]] = None,
@@ -231,15 +238,15 @@ def run(
     """Runs tests and records the run.
 
     ``targets`` are files, directories, skills, or cases as ``SUITE::CASE``. ``agent`` runs all cases: the name of an
-    agent, a function, or a list of them. ``agents`` are functions that cases use by their names. ``options`` are those of
-    ``trialrun run`` with ``_``, such as ``trials=5`` or ``max_cost=0.5``. ``on_event`` gets each event, in another
+    agent, a function, or a list of them. ``agents``, ``assertions`` and ``operators`` are functions that cases use by
+    their names. ``options`` are those of ``trialrun run`` with ``_``, such as ``trials=5`` or ``max_cost=0.5``. ``on_event`` gets each event, in another
     thread.
     """
-    selection = Selection(targets, agent, agents, suites, options)
+    selection = Selection(targets, agent, agents, suites, options, assertions, operators)
     recorder = Recorder(on_event)
     params = {**selection.params, "events": "trials" if on_event is None else "all"}
     with Client(program, _directory(directory)) as client:
-        result = cast(RunResult, client.run(params, selection.agents, recorder))
+        result = cast(RunResult, client.run(params, selection.agents, recorder, selection.functions))
     if recorder.error is not None:
         raise recorder.error
     return Run(result, recorder.trials, recorder.texts)
@@ -250,6 +257,8 @@ def trial(
     *,
     agent: AgentLike,
     expect: Sequence[Mapping[str, Any]] = (),
+    assertions: Iterable[Union[Assertion, CheckFunction]] = (),
+    operators: Iterable[Union[Operator, Compare]] = (),
     files: Optional[Mapping[str, str]] = None,
     name: str = "trial",
     tags: Sequence[str] = (),
@@ -268,7 +277,14 @@ def trial(
         raise TypeError("`agent` must be a function or the name of a configured agent, not None")
     suite = conversation(prompt, name=name, expect=expect, files=files, tags=tags)
     finished = run(
-        agent=agent, suites=[suite], directory=directory, on_event=on_event, program=program, **options
+        agent=agent,
+        assertions=assertions,
+        operators=operators,
+        suites=[suite],
+        directory=directory,
+        on_event=on_event,
+        program=program,
+        **options,
     )
     errors = [problem for problem in finished.problems if problem["severity"] == "error"]
     if errors:
@@ -310,13 +326,15 @@ def check(
     *targets: Union[str, "os.PathLike[str]"],
     agent: Union[AgentLike, Sequence[AgentLike], None] = None,
     agents: Iterable[Union[Agent, Function]] = (),
+    assertions: Iterable[Union[Assertion, CheckFunction]] = (),
+    operators: Iterable[Union[Operator, Compare]] = (),
     suites: Sequence[InlineSuite] = (),
     directory: Union[str, "os.PathLike[str]", None] = None,
     program: Optional[str] = None,
     **options: Any,
 ) -> Check:
     """Reads and compiles tests, without running anything."""
-    selection = Selection(targets, agent, agents, suites, options)
+    selection = Selection(targets, agent, agents, suites, options, assertions, operators)
     with Client(program, _directory(directory)) as client:
         return Check(cast(CheckResult, client.call("check", selection.with_agents)))
 
@@ -325,13 +343,15 @@ def list_trials(
     *targets: Union[str, "os.PathLike[str]"],
     agent: Union[AgentLike, Sequence[AgentLike], None] = None,
     agents: Iterable[Union[Agent, Function]] = (),
+    assertions: Iterable[Union[Assertion, CheckFunction]] = (),
+    operators: Iterable[Union[Operator, Compare]] = (),
     suites: Sequence[InlineSuite] = (),
     directory: Union[str, "os.PathLike[str]", None] = None,
     program: Optional[str] = None,
     **options: Any,
 ) -> List[PlannedTrial]:
     """Returns the trials that ``run`` would run."""
-    selection = Selection(targets, agent, agents, suites, options)
+    selection = Selection(targets, agent, agents, suites, options, assertions, operators)
     with Client(program, _directory(directory)) as client:
         return cast(ListResult, client.call("list", selection.with_agents))["trials"]
 

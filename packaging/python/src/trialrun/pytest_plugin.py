@@ -17,16 +17,19 @@ import sys
 import tempfile
 import threading
 from pathlib import Path
-from typing import Any, Dict, Generator, Iterator, List, Mapping, Optional, Sequence, Set, Tuple, Union, cast
+from typing import Any, Callable, Dict, Generator, Iterator, List, Mapping, Optional, Sequence, Set, Tuple, TypeVar, Union, cast
 
 import pytest
 
-from ._agent import Agent, Function, as_agent, name_of, reason_of
+from ._agent import Agent, as_agent, name_of, reason_of
 from ._client import Client, TrialrunError
+from ._function import Assertion, Operator
 from ._program import ProgramNotFound
 from ._protocol import EventParams, PlannedTrial, RunResult, Trial
 from ._run import AgentLike, Run, Selection, conversation, list_trials
 from ._run import trial as run_trial
+
+T = TypeVar("T")
 
 MAY_COST = "may cost money: pass `--trialrun-live` to run it"
 
@@ -41,6 +44,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--trialrun-trials", metavar="N", default=None, help="number of trials of each collected case")
     parser.addini("trialrun_suites", "globs of suites to collect, relative to the root directory", "args", [])
     parser.addini("trialrun_agents", "functions that suites use as agents, each as `module:function`", "linelist", [])
+    parser.addini(
+        "trialrun_functions", "assertions and operators that suites use, each as `module:function`", "linelist", []
+    )
     parser.addini("trialrun_options", "options of the run of collected cases, each as `name=value`", "linelist", [])
     parser.addini("trialrun_live", "true to always run what may cost money", "bool", False)
     parser.addini("trialrun_undecided", "outcome of undecided cases: failed, error or skipped", default="failed")
@@ -147,7 +153,7 @@ class LocalRun:
         selection = self._plugin.selection(targets)
         self._client = Client(directory=str(self._plugin.config.rootpath))
         params = {**selection.params, "events": "trials"}
-        self._number, result = self._client.start(params, selection.agents, self._take)
+        self._number, result = self._client.start(params, selection.agents, self._take, selection.functions)
 
         def finish(_: object) -> None:
             error = result.exception()
@@ -260,7 +266,8 @@ class Plugin:
         self._lister: Optional[Client] = None
         self._run: Union[LocalRun, SharedRun, None] = None
         self._targets: List[str] = []
-        self._functions: Optional[List[Agent]] = None
+        self._agents: Optional[List[Agent]] = None
+        self._functions: Optional[List[Union[Assertion, Operator]]] = None
 
     @property
     def is_live(self) -> bool:
@@ -275,12 +282,21 @@ class Plugin:
             return False
         return any(_matches(relative, glob) for glob in globs)
 
-    def functions(self) -> List[Agent]:
+    def agents(self) -> List[Agent]:
         """Returns the agents that the configuration names."""
+        if self._agents is None:
+            self._agents = self._imported("trialrun_agents", as_agent)
+        return self._agents
+
+    def functions(self) -> List[Union[Assertion, Operator]]:
+        """Returns the assertions and operators that the configuration names."""
         if self._functions is None:
-            written = cast(List[str], self.config.getini("trialrun_agents"))
-            self._functions = [_imported(name, self.config.rootpath) for name in written]
+            self._functions = self._imported("trialrun_functions", _as_function)
         return self._functions
+
+    def _imported(self, setting: str, read: Callable[[Any], T]) -> List[T]:
+        written = cast(List[str], self.config.getini(setting))
+        return [_imported(setting, name, self.config.rootpath, read) for name in written]
 
     def selection(self, targets: Sequence[str]) -> Selection:
         """Returns the parameters for collecting or running `targets`."""
@@ -300,9 +316,11 @@ class Plugin:
         agent = self.config.getoption("trialrun_agent")
         if agent is not None:
             options["agent"] = [agent]
-        functions = self.functions()
+        agents, functions = self.agents(), self.functions()
+        assertions = [function for function in functions if isinstance(function, Assertion)]
+        operators = [function for function in functions if isinstance(function, Operator)]
         try:
-            return Selection(targets, None, functions, [], options)
+            return Selection(targets, None, agents, [], options, assertions, operators)
         except TypeError as error:
             raise pytest.UsageError(f"trialrun_options: {error}") from None
         except ValueError as error:
@@ -379,20 +397,26 @@ def _as_list(value: Any) -> List[Any]:
     return [*value] if isinstance(value, list) else [value]
 
 
-def _imported(written: str, root: Path) -> Agent:
+def _as_function(found: object) -> Union[Assertion, Operator]:
+    if isinstance(found, (Assertion, Operator)):
+        return found
+    raise TypeError("it must be made by `@trialrun.assertion` or `@trialrun.operator`")
+
+
+def _imported(setting: str, written: str, root: Path, read: Callable[[Any], T]) -> T:
     """Imports a function, also from a module in the root directory."""
     module, separator, name = written.strip().partition(":")
     if not separator:
-        raise pytest.UsageError(f"trialrun_agents: `{written}` is not `module:function`")
+        raise pytest.UsageError(f"{setting}: `{written}` is not `module:function`")
     before = sys.path[:]
     sys.path.insert(0, str(root))
     try:
         found: Any = importlib.import_module(module)
         for part in name.split("."):
             found = getattr(found, part)
-        return as_agent(cast(Union[Agent, Function], found))
+        return read(found)
     except Exception as error:
-        raise pytest.UsageError(f"trialrun_agents: cannot use `{written}`: {reason_of(error)}") from None
+        raise pytest.UsageError(f"{setting}: cannot use `{written}`: {reason_of(error)}") from None
     finally:
         if sys.path[1:] == before:
             del sys.path[0]

@@ -1,6 +1,9 @@
-//! Agents in the client's process.
+//! Agents, assertions and operators in the client's process.
 
+use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use agent::{Costs, Description, Executor};
 use model::Ending;
@@ -87,5 +90,116 @@ fn ending(error: RpcError) -> Ending {
     match error {
         RpcError { code: UNREACHABLE, message, .. } => Ending::Unreachable { reason: message },
         RpcError { message, .. } => Ending::GaveUp { reason: message },
+    }
+}
+
+/// The client's description of one of its assertions or operators.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct FunctionSettings {
+    /// Time limit of a call in milliseconds.
+    pub timeout_ms: u64,
+}
+
+impl Default for FunctionSettings {
+    fn default() -> Self {
+        Self { timeout_ms: 30_000 }
+    }
+}
+
+/// Assertions and operators of the client, for one request.
+pub struct ClientFunctions {
+    connection: Arc<Connection>,
+    /// Id of the request.
+    run: Value,
+    assertions: Vec<&'static str>,
+    operators: Vec<String>,
+    timeouts: BTreeMap<String, Duration>,
+}
+
+impl ClientFunctions {
+    /// Returns the functions of the client for the request `run`; `None` if it has none. The names of assertions live
+    /// until the process ends, like those of agents.
+    ///
+    /// # Errors
+    /// Returns an error if something else could be meant by a name.
+    pub fn of(
+        connection: &Arc<Connection>,
+        run: &Value,
+        assertions: &BTreeMap<String, FunctionSettings>,
+        operators: &BTreeMap<String, FunctionSettings>,
+    ) -> Result<Option<Arc<dyn grade::Functions>>, RpcError> {
+        if assertions.is_empty() && operators.is_empty() {
+            return Ok(None);
+        }
+        for name in assertions.keys() {
+            if !is_word(name) {
+                return Err(RpcError::params(not_a_word(name, "an assertion")));
+            }
+            if grade::find(name).is_some() || name == "custom" {
+                return Err(RpcError::params(format!("`{name}` is a built-in assertion; use another name for yours")));
+            }
+        }
+        for name in operators.keys() {
+            if !name.strip_prefix('$').is_some_and(is_word) {
+                return Err(RpcError::params(not_a_word(name, "an operator with its `$`")));
+            }
+            if grade::OPERATORS.iter().any(|operator| operator.name == name) || expect::is_meta(name) {
+                return Err(RpcError::params(format!("`{name}` is a built-in operator; use another name for yours")));
+            }
+        }
+        let timeouts = assertions.iter().chain(operators);
+        Ok(Some(Arc::new(Self {
+            connection: Arc::clone(connection),
+            run: run.clone(),
+            assertions: assertions.keys().map(|name| &*Box::leak(name.clone().into_boxed_str())).collect(),
+            operators: operators.keys().cloned().collect(),
+            timeouts: timeouts.map(|(name, set)| (name.clone(), Duration::from_millis(set.timeout_ms))).collect(),
+        })))
+    }
+
+    fn call(&self, method: &str, kind: &str, name: &str, mut params: Value) -> Result<Value, String> {
+        params["run"] = self.run.clone();
+        params[kind] = name.into();
+        let limit = self.timeouts.get(name).copied().unwrap_or_default();
+        match self.connection.call_blocking(method, &params, limit) {
+            Some(Ok(answer)) => Ok(answer),
+            Some(Err(error)) => Err(error.message),
+            None => Err(format!("it did not answer within {} s", limit.as_secs_f64())),
+        }
+    }
+}
+
+fn is_word(name: &str) -> bool {
+    let is_inside = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+    name.starts_with(|letter: char| letter.is_ascii_alphabetic()) && name.chars().all(is_inside)
+}
+
+fn not_a_word(name: &str, kind: &str) -> String {
+    format!("`{name}` is not a name of {kind}: it must start with a letter, and consist of letters, digits and `_`")
+}
+
+impl fmt::Debug for ClientFunctions {
+    /// Names do not depend on the connection, so that the digest of an assertion is the same in each run.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ClientFunctions")
+    }
+}
+
+impl grade::Functions for ClientFunctions {
+    fn assertions(&self) -> &[&'static str] {
+        &self.assertions
+    }
+
+    fn operators(&self) -> &[String] {
+        &self.operators
+    }
+
+    fn check(&self, name: &str, evidence: Value) -> Result<Value, String> {
+        self.call("assertion/check", "assertion", name, evidence)
+    }
+
+    fn compare(&self, name: &str, values: Value) -> Result<Value, String> {
+        self.call("operator/compare", "operator", name, values)
     }
 }

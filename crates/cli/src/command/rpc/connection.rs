@@ -3,22 +3,27 @@
 use std::collections::HashMap;
 use std::future::pending;
 use std::io;
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::sync::oneshot::{Sender, channel};
+use tokio::sync::oneshot::channel;
 
-use super::message::{self, RpcError};
+use super::message::{self, INTERNAL_ERROR, RpcError};
 use super::outbox::Outbox;
 
 /// Answer of the client to a callback.
 pub type Reply = Result<Value, RpcError>;
 
+/// Receiver of the answer to a callback.
+type Receiver = Box<dyn FnOnce(Reply) + Send>;
+
 /// Callbacks that the client has not answered yet.
 #[derive(Default)]
 struct Callbacks {
     last: u64,
-    open: HashMap<u64, Sender<Reply>>,
+    open: HashMap<u64, Receiver>,
     is_closed: bool,
 }
 
@@ -52,19 +57,41 @@ impl Connection {
     /// is stopped.
     pub async fn call(self: &Arc<Self>, method: &str, params: &Value) -> Reply {
         let (sender, answer) = channel();
-        let Some(id) = self.register(sender) else { return pending().await };
-        let _callback = Callback { connection: Arc::clone(self), id };
-        self.outbox.send(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string());
+        let receiver = Box::new(|reply| drop(sender.send(reply)));
+        let Some(_callback) = self.start(method, params, receiver) else { return pending().await };
         match answer.await {
             Ok(reply) => reply,
             Err(_) => pending().await,
         }
     }
 
+    /// Calls a method of the client, and blocks the thread until it answers. Returns `None` if it does not do so within
+    /// `limit`. If the connection is closed, the answer is an error.
+    pub fn call_blocking(self: &Arc<Self>, method: &str, params: &Value, limit: Duration) -> Option<Reply> {
+        let closed = || Some(Err(RpcError::new(INTERNAL_ERROR, "the client closed the connection")));
+        let (sender, answer) = sync_channel(1);
+        let receiver = Box::new(move |reply| drop(sender.send(reply)));
+        let Some(_callback) = self.start(method, params, receiver) else { return closed() };
+        match answer.recv_timeout(limit) {
+            Ok(reply) => Some(reply),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => closed(),
+        }
+    }
+
+    /// Sends a callback. Returns `None` if the connection is closed.
+    fn start(self: &Arc<Self>, method: &str, params: &Value, receiver: Receiver) -> Option<Callback> {
+        let id = self.register(receiver)?;
+        self.outbox.send_first(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string());
+        Some(Callback { connection: Arc::clone(self), id })
+    }
+
     /// Passes on the answer to a callback. An answer to none is ignored: it came too late.
     pub fn answer(&self, id: u64, reply: Reply) {
         let callback = self.callbacks().open.remove(&id);
-        let _ = callback.map(|callback| callback.send(reply));
+        if let Some(receive) = callback {
+            receive(reply);
+        }
     }
 
     /// Ends all callbacks. Their runs must be stopped.
@@ -79,14 +106,14 @@ impl Connection {
     }
 
     /// Returns the id of a new callback; `None` if the connection is closed.
-    fn register(&self, sender: Sender<Reply>) -> Option<u64> {
+    fn register(&self, receiver: Receiver) -> Option<u64> {
         let mut callbacks = self.callbacks();
         if callbacks.is_closed {
             return None;
         }
         callbacks.last += 1;
         let id = callbacks.last;
-        callbacks.open.insert(id, sender);
+        callbacks.open.insert(id, receiver);
         Some(id)
     }
 }
@@ -106,7 +133,7 @@ impl Drop for Callback {
         let mut callbacks = self.connection.callbacks();
         let is_open = callbacks.open.remove(&self.id).is_some();
         if is_open {
-            self.connection.outbox.send(notification("cancelCallback", &json!({ "id": self.id })));
+            self.connection.outbox.send_first(notification("cancelCallback", &json!({ "id": self.id })));
         }
     }
 }

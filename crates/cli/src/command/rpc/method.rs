@@ -1,5 +1,6 @@
 //! Methods that do not run anything.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -13,6 +14,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::Server;
+use super::callback::{ClientFunctions, FunctionSettings};
 use super::message::RpcError;
 use super::selection::{Selection, invalid, problems, text_of};
 use crate::command::{check, compare, list, plan, show};
@@ -113,18 +115,23 @@ struct Expect {
     strict: Value,
     #[serde(default)]
     diff: Value,
+    #[serde(default)]
+    operators: BTreeMap<String, FunctionSettings>,
 }
 
 /// Matches a value with the `$operator` engine.
-pub fn expect(server: &Server, params: Value) -> Result<Value, RpcError> {
-    let Expect { actual, expected, strict, diff } = read(params)?;
+pub fn expect(server: &Server, params: Value, id: &Value) -> Result<Value, RpcError> {
+    let Expect { actual, expected, strict, diff, operators } = read(params)?;
+    let functions = ClientFunctions::of(&server.connection, id, &BTreeMap::new(), &operators)?;
+    let scripts = grade::Scripts::new(&server.directory).with_functions(functions);
     let node = |name: &str, value: &Value| Node::from_json(value, &Source::new(name, ""));
     let mut found = Problems::new();
-    let mut rules = Rules { directory: server.directory.clone(), ..Rules::default() };
+    let operators = scripts.operators();
+    let mut rules = Rules { directory: server.directory.clone(), operators, ..Rules::default() };
     if !strict.is_null() {
         rules.strict = Strict::read(&node("strict", &strict), &mut found);
     }
-    let host: Arc<dyn Host> = Arc::new(grade::Scripts::new(&server.directory));
+    let host: Arc<dyn Host> = Arc::new(scripts);
     let diff = Some(node("diff", &diff)).filter(|_| !diff.is_null());
     let expectation = Expectation::from_value(&node("expectation", &expected), rules, &host, diff.as_ref(), &mut found);
     let mut problems: Vec<Diagnostic> = found.into_iter().collect();

@@ -1,5 +1,5 @@
 //! `trialrun rpc`: a server for programs in other languages, with JSON-RPC 2.0 on stdin and stdout. The client runs
-//! tests, receives the events of the run, and can be the agent under test: the server then calls the client.
+//! tests, receives the events of the run, and can have agents, assertions and operators: the server then calls the client.
 //!
 //! One thread reads, one writes. Each run has a thread, and another one answers all other requests, so that a client can
 //! match values while its agent answers. When the client closes stdin, all runs are stopped, as by Ctrl-C.
@@ -190,7 +190,7 @@ impl Server {
             "plan" => method::plan(self, params, id),
             "show" => method::show(self, params),
             "compare" => method::compare(self, params),
-            "expect" => method::expect(self, params),
+            "expect" => method::expect(self, params, id),
             _ => {
                 let methods = protocol::methods();
                 let near = model::nearest(method, methods.iter().map(String::as_str));

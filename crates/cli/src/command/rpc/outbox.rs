@@ -11,6 +11,8 @@ const FULL: usize = 8 << 20;
 /// Messages that are not yet written.
 #[derive(Default)]
 struct Queue {
+    /// Messages that are written before all others.
+    first: VecDeque<String>,
     lines: VecDeque<String>,
     bytes: usize,
     /// True if nothing can be written any more.
@@ -40,6 +42,16 @@ impl Outbox {
     /// Queues a message without waiting.
     pub fn send(&self, line: String) {
         self.push(self.lock(), line);
+    }
+
+    /// Queues a message before all those that are not callbacks, without waiting.
+    pub fn send_first(&self, line: String) {
+        let mut queue = self.lock();
+        if !queue.is_broken {
+            queue.bytes += line.len();
+            queue.first.push_back(line);
+            self.changed.notify_all();
+        }
     }
 
     /// Queues a message as soon as the client has read enough of the earlier ones.
@@ -76,9 +88,9 @@ impl Outbox {
 
     fn write(&self, mut out: Box<dyn Write + Send>) {
         loop {
-            let is_idle = |queue: &mut Queue| queue.lines.is_empty() && !queue.is_closing;
+            let is_idle = |queue: &mut Queue| queue.first.is_empty() && queue.lines.is_empty() && !queue.is_closing;
             let mut queue = self.changed.wait_while(self.lock(), is_idle).unwrap_or_else(PoisonError::into_inner);
-            let Some(line) = queue.lines.pop_front() else { return };
+            let Some(line) = queue.first.pop_front().or_else(|| queue.lines.pop_front()) else { return };
             drop(queue);
             let written = out.write_all(line.as_bytes()).and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush());
             queue = self.lock();
@@ -123,6 +135,24 @@ mod tests {
         thread.join().unwrap();
         let lines: Vec<Vec<u8>> = read.iter().filter(|bytes| bytes != b"\n").collect();
         assert!((0..100).all(|number| lines[number].starts_with(format!("{number} ").as_bytes())));
+    }
+
+    #[test]
+    fn callbacks_do_not_wait_for_events_that_the_client_has_not_read() {
+        let ((release, gate), (seen, read)) = (channel(), channel());
+        let (outbox, thread) = Outbox::start(Box::new(Client(gate, seen))).unwrap();
+        outbox.send_when_read("event 1".into()).unwrap();
+        release.send(()).unwrap();
+        assert_eq!(read.recv().unwrap(), b"event 1");
+        // The end of that line is not read yet, so everything else is queued.
+        (2..100).for_each(|number| outbox.send_when_read(format!("event {number}")).unwrap());
+        outbox.send_first("callback 1".into());
+        outbox.send_first("callback 2".into());
+        outbox.close();
+        (0..201).for_each(|_| release.send(()).unwrap());
+        thread.join().unwrap();
+        let lines: Vec<Vec<u8>> = read.iter().filter(|bytes| bytes != b"\n").collect();
+        assert_eq!(&lines[..3], [&b"callback 1"[..], b"callback 2", b"event 2"]);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use session::{Overrides, Planned, Session, create_state_folder, without_secrets}
 use sha2::{Digest, Sha256};
 
 use super::Server;
-use super::callback::{self, AgentSettings};
+use super::callback::{self, AgentSettings, ClientFunctions, FunctionSettings};
 use super::message::{INVALID_TESTS, RpcError};
 use super::options;
 use crate::error::CliError;
@@ -29,6 +29,8 @@ pub struct Selection {
     targets: Vec<String>,
     options: Map<String, Value>,
     agents: BTreeMap<String, AgentSettings>,
+    assertions: BTreeMap<String, FunctionSettings>,
+    operators: BTreeMap<String, FunctionSettings>,
     suites: Vec<InlineSuite>,
 }
 
@@ -59,18 +61,20 @@ impl Selection {
         for (name, settings) in &self.agents {
             agents.push(callback::agent(&server.connection, request, name, *settings)?);
         }
+        let functions = ClientFunctions::of(&server.connection, request, &self.assertions, &self.operators)?;
         let here = place::open_for(&server.global, directory.clone(), agents, server.host.clone())?;
         let mut targets = self.targets;
         for suite in &self.suites {
             targets.push(suite.write(&here.state.folder)?);
         }
         let overrides: Overrides = options::read(targets, &self.options)?;
-        let session = place::open_from(&here, &directory, &overrides.places(&directory)?);
+        let mut session = place::open_from(&here, &directory, &overrides.places(&directory)?);
         if let Some(name) = self.agents.keys().find(|name| session.project.agents.iter().any(|own| own.name == **name))
         {
             let message = format!("the project configures an agent called `{name}`; use another name for yours");
             return Err(RpcError::params(message));
         }
+        session.functions = functions;
         let planned = session.plan(&session.resolve(&overrides)?)?;
         Ok((session, planned))
     }

@@ -4,7 +4,7 @@
 const trialrun = require("./index.js");
 const matchers = require("./matchers.js");
 
-expect.extend(matchers);
+expect.extend(matchers(trialrun.trial));
 
 /** Defines a test that runs trials: `describeTrial("refund", { prompt, agent, expect, trials })`. */
 function describeTrial(name, { prompt, testTimeout = 600_000, ...settings }) {

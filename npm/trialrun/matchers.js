@@ -1,7 +1,7 @@
 // Matchers for vitest and jest, which have the same interface.
 "use strict";
 
-const { Run, expect, trial } = require("./index.js");
+const { Run, expect } = require("./index.js");
 
 /** `await expect(value).toMatchExpectation({ name: "/^A/" })` */
 async function toMatchExpectation(actual, expected, options) {
@@ -13,13 +13,13 @@ async function toMatchExpectation(actual, expected, options) {
   return { pass: match.passed === null ? this.isNot : match.passed, message };
 }
 
-/** `await expect(run).toPassTrials()`, or `await expect(bot).toPassTrials({ prompt, expect, trials })` */
-async function toPassTrials(actual, settings) {
-  const result = actual instanceof Run ? actual : await started(actual, settings);
+/** `await expect(run).toPassTrials()`, or `await expect(bot).toPassTrials({ prompt, expect, trials })`, which calls `trial` */
+const toPassTrials = (trial) => async (actual, settings) => {
+  const result = actual instanceof Run ? actual : await started(trial, actual, settings);
   return { pass: result.passed, message: () => (result.passed ? "the trials passed, but must not" : result.failure) };
-}
+};
 
-async function started(agent, settings) {
+async function started(trial, agent, settings) {
   if (settings === undefined || (typeof agent !== "function" && typeof agent?.answer !== "function")) {
     throw new TypeError("`toPassTrials` needs a run, or an agent and `{ prompt, expect }`");
   }
@@ -27,4 +27,5 @@ async function started(agent, settings) {
   return await trial(prompt, { ...rest, agent });
 }
 
-module.exports = { toMatchExpectation, toPassTrials };
+/** Returns the matchers, which run trials with `trial`. */
+module.exports = (trial) => ({ toMatchExpectation, toPassTrials: toPassTrials(trial) });

@@ -1,0 +1,1 @@
+export default { test: { reporters: ["default", "trialrun/vitest-reporter"] } };

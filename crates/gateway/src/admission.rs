@@ -147,7 +147,7 @@ pub struct SeenRequest {
 /// Header that carried a request's token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Auth {
-    /// The token was the value of `x-api-key`.
+    /// The token was the value of a header for keys, such as `x-api-key`.
     ApiKey,
     /// The token came as `Authorization: Bearer`.
     Bearer,

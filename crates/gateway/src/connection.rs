@@ -8,7 +8,10 @@ use bytes::Bytes;
 use http_body_util::BodyExt;
 use hyper::body::Incoming as Arriving;
 use hyper::header::{CONNECTION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, UPGRADE};
+use hyper::http::request::Parts;
+use hyper::http::uri::PathAndQuery;
 use hyper::{Method, Request, Response, StatusCode};
+use llm::wire::PATH;
 use llm::{Answer, Break, Conversation, Incoming, ProviderError, Reply, Served, SseEvent, SseStream, WIRES, Wire};
 
 use tokio::time::timeout;
@@ -23,6 +26,9 @@ const MAX_REFUSED_BODY: u64 = 1024 * 1024;
 const REFUSED_BODY_TIMEOUT: Duration = Duration::from_millis(100);
 /// Timeout for the next part of a body.
 const BODY_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Headers in which vendors' clients send a key.
+const KEY_HEADERS: [&str; 2] = ["x-api-key", "x-goog-api-key"];
 
 /// Answers one request.
 pub(crate) async fn answer(
@@ -46,7 +52,7 @@ pub(crate) async fn answer(
     if is_upgrade(&parts.method, path, &parts.headers) {
         return Ok(without_upgrade());
     }
-    let asked = WIRES.iter().find(|wire| ("POST", wire.path()) == (method, path)).copied();
+    let asked = WIRES.iter().find(|wire| method == "POST" && wire.serves(path)).copied();
     // Errors need some vendor's format; the first format is used if the path belongs to none.
     let Some(wire) = asked.or(WIRES.first().copied()) else {
         return Ok(empty(StatusCode::NOT_FOUND));
@@ -67,7 +73,7 @@ pub(crate) async fn answer(
         }
         Body::Broken => error(wire, 400, None, "the body ended too early"),
         Body::Whole(body) => {
-            let call = Call { wire, trial: &trial, auth, headers: &parts.headers, method, path, number };
+            let call = Call { wire, trial: &trial, auth, parts: &parts, number };
             if asked.is_some() { call.message(&body).await } else { call.aside(&body) }
         }
     };
@@ -80,7 +86,7 @@ pub(crate) async fn answer(
 /// Returns `true` if the request wants a WebSocket on a path that only accepts plain requests.
 fn is_upgrade(method: &Method, path: &str, headers: &HeaderMap) -> bool {
     let wants = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"websocket");
-    *method == Method::GET && headers.get(UPGRADE).is_some_and(wants) && WIRES.iter().any(|wire| wire.path() == path)
+    *method == Method::GET && headers.get(UPGRADE).is_some_and(wants) && WIRES.iter().any(|wire| wire.serves(path))
 }
 
 /// Returns the answer that makes clients fall back to plain requests immediately. After any other answer they retry
@@ -96,16 +102,15 @@ struct Call<'a> {
     wire: &'a dyn Wire,
     trial: &'a Arc<AdmittedTrial>,
     auth: Auth,
-    headers: &'a HeaderMap,
-    method: &'a str,
-    path: &'a str,
+    parts: &'a Parts,
     number: u64,
 }
 
 impl Call<'_> {
     /// Answers a request for a message.
     async fn message(&self, body: &[u8]) -> Response<Pieces> {
-        let read = self.wire.read(&|name| self.header(name), body);
+        let target = self.parts.uri.path_and_query().map(PathAndQuery::as_str);
+        let read = self.wire.read(&|name| if name == PATH { target } else { self.header(name) }, body);
         let Incoming { request, stream } = match read {
             Ok(incoming) => incoming,
             Err(rejection) => {
@@ -115,7 +120,7 @@ impl Call<'_> {
             }
         };
         self.saw(Some(&request), stream);
-        let pending_request = self.trial.pending.begin(format!("request {} on {}", self.number, self.path));
+        let pending_request = self.trial.pending.begin(format!("request {} on {}", self.number, self.parts.uri.path()));
         let Served { answer, pending_request: own } = self.trial.model.serve(&request).await;
         self.trial.answered(matches!(answer, Answer::Reply(_) | Answer::Slow { .. }));
         let response = match answer {
@@ -139,10 +144,11 @@ impl Call<'_> {
     /// Answers any other request.
     fn aside(&self, body: &[u8]) -> Response<Pieces> {
         self.saw(None, false);
-        match WIRES.iter().find_map(|wire| Some((wire, wire.aside(self.method, self.path, body)?))) {
+        let (method, path) = (self.parts.method.as_str(), self.parts.uri.path());
+        match WIRES.iter().find_map(|wire| Some((wire, wire.aside(method, path, body)?))) {
             Some((_, Ok(answer))) => document(200, answer.to_string()),
             Some((wire, Err(rejection))) => error(*wire, 400, None, &rejection.message),
-            None => error(self.wire, 404, None, &format!("no such endpoint: {} {}", self.method, self.path)),
+            None => error(self.wire, 404, None, &format!("no such endpoint: {method} {path}")),
         }
     }
 
@@ -208,8 +214,8 @@ impl Call<'_> {
 
     fn saw(&self, request: Option<&llm::Request>, stream: bool) {
         self.trial.saw(SeenRequest {
-            method: self.method.to_owned(),
-            path: self.path.to_owned(),
+            method: self.parts.method.to_string(),
+            path: self.parts.uri.path().to_owned(),
             auth: self.auth,
             user_agent: self.header("user-agent").map(str::to_owned),
             stream,
@@ -220,14 +226,14 @@ impl Call<'_> {
     }
 
     fn header(&self, name: &str) -> Option<&str> {
-        self.headers.get(name)?.to_str().ok()
+        self.parts.headers.get(name)?.to_str().ok()
     }
 }
 
 /// Returns the trial to which the request's token belongs, and the header that carried the token.
 fn sign_in(headers: &HeaderMap, trials: &AdmittedTrials) -> Option<(Arc<AdmittedTrial>, Auth)> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    let key = text("x-api-key").and_then(|key| trials.find(key)).map(|trial| (trial, Auth::ApiKey));
+    let key = KEY_HEADERS.iter().find_map(|name| trials.find(text(name)?)).map(|trial| (trial, Auth::ApiKey));
     key.or_else(|| {
         let (scheme, token) = text("authorization")?.split_once(' ')?;
         let token = scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())?;

@@ -2,7 +2,7 @@
 //!
 //! One [`Gateway`] serves a whole run. Each trial is admitted with its own token and its own model
 //! ([`Gateway::admit`]). A real agent CLI gets the gateway's address as its vendor's address and the token as its key.
-//! The token may arrive as `x-api-key` or as `Authorization: Bearer`. The gateway records which header was used and
+//! The token may arrive as `x-api-key`, as `x-goog-api-key` or as `Authorization: Bearer`. The gateway records which header was used and
 //! never shows the token itself. A request with an unknown token is refused with the vendor's own error format.
 //!
 //! For a vendor's model, the gateway forwards requests instead ([`Gateway::forward`]). The token is then part of the

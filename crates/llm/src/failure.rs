@@ -154,23 +154,47 @@ const BY_WORD: &[(FailureKind, &[&str], &[&str])] = &[
     (
         FailureKind::ContextTooLong,
         &["context_length_exceeded", "request_too_large", "exceed_context_size_error"],
-        &["prompt is too long", "maximum context length", "context window", "exceed context limit", "context size"],
+        &[
+            "prompt is too long",
+            "maximum context length",
+            "context window",
+            "exceed context limit",
+            "context size",
+            "exceeds the maximum number of tokens",
+        ],
     ),
     (
         FailureKind::ContentFilter,
         &["content_filter", "content_policy_violation", "responsibleaipolicyviolation", "invalid_prompt"],
         &["content filtering policy", "content management policy", "violating our usage policy"],
     ),
+    // Google reports every limit with the phrase that others use for an account without money.
+    (FailureKind::RateLimit, &["resource_exhausted"], &[]),
     (
         FailureKind::Billing,
         &["insufficient_quota", "billing_error", "billing_hard_limit_reached", "billing_not_active"],
         &["credit balance is too low", "exceeded your current quota"],
     ),
-    (FailureKind::Auth, &["invalid_api_key", "authentication_error", "permission_error", "unauthorized"], &[]),
+    (
+        FailureKind::Auth,
+        &[
+            "invalid_api_key",
+            "authentication_error",
+            "permission_error",
+            "permission_denied",
+            "unauthenticated",
+            "unauthorized",
+        ],
+        &["api key not valid"],
+    ),
     (FailureKind::NotFound, &["model_not_found", "not_found_error", "deploymentnotfound"], &[]),
     (FailureKind::RateLimit, &["rate_limit_exceeded", "rate_limit_error"], &[]),
-    (FailureKind::Overloaded, &["overloaded_error", "server_is_overloaded", "server_overloaded", "slow_down"], &[]),
-    (FailureKind::TimedOut, &["timeout_error"], &[]),
+    (
+        FailureKind::Overloaded,
+        &["overloaded_error", "server_is_overloaded", "server_overloaded", "slow_down", "unavailable"],
+        &[],
+    ),
+    (FailureKind::TimedOut, &["timeout_error", "deadline_exceeded"], &[]),
     (FailureKind::Server, &["api_error", "server_error", "internal_server_error"], &[]),
     (FailureKind::BadRequest, &["invalid_request_error"], &[]),
 ];

@@ -90,6 +90,12 @@ pub enum OpenError {
         /// Description of the problem.
         reason: String,
     },
+    /// The provider answers only conversations.
+    #[error("`{provider}` answers only conversations")]
+    NoRequests {
+        /// Name of the provider.
+        provider: &'static str,
+    },
     /// The HTTP client could not be created.
     #[error("cannot create an HTTP client: {reason}")]
     NoClient {

@@ -2,6 +2,7 @@
 
 mod anthropic;
 mod compatible;
+mod google;
 mod ollama;
 mod openai;
 mod openrouter;
@@ -50,6 +51,7 @@ pub static PROVIDERS: &[Provider] = &[
     openai::BY_RESPONSES,
     openai::CHAT,
     anthropic::PROVIDER,
+    google::PROVIDER,
     openrouter::PROVIDER,
     ollama::PROVIDER,
     compatible::PROVIDER,
@@ -98,6 +100,20 @@ impl Providers {
     pub fn assistants(&self, base_url: Option<&str>) -> Result<Documents, OpenError> {
         let read = &|_: &str| Err(Vec::new());
         openai::ASSISTANTS.documents(&ProviderOptions { argument: "", base_url, providers: self, read })
+    }
+
+    /// Opens the API of the provider in `NAME:MODEL` for requests that are not conversations, such as those for embeddings.
+    /// Also returns the model. Nothing is sent yet.
+    ///
+    /// # Errors
+    /// Returns an error if the name is unknown, the provider is not on the network, or a key or an address is missing or
+    /// wrong.
+    pub fn documents<'w>(&self, written: &'w str) -> Result<(Documents, &'w str), OpenError> {
+        let (provider, argument) = named(written)?;
+        let read = &|_: &str| Err(Vec::new());
+        let options = ProviderOptions { argument, base_url: None, providers: self, read };
+        let vendor = provider.vendor.ok_or(OpenError::NoRequests { provider: provider.name })?;
+        Ok((vendor.documents(&options)?, argument))
     }
 
     /// Opens `NAME:ARGUMENT`, such as `openai:gpt-5` or `scripted:hello.yaml`; `read` reads the file that it names.
@@ -175,7 +191,7 @@ mod tests {
         assert_eq!(
             error,
             "unknown model provider `script`; known providers: openai, openai-responses, openai-chat, anthropic, \
-             openrouter, ollama, compatible, scripted; did you mean `scripted`?"
+             google, openrouter, ollama, compatible, scripted; did you mean `scripted`?"
         );
         let alone = named("scripted").map(|_| ()).unwrap_err().to_string();
         assert_eq!(alone, "`scripted` needs an argument: write `scripted:FILE`");

@@ -12,6 +12,7 @@ use hyper::header::{
     TRANSFER_ENCODING, UPGRADE,
 };
 use hyper::{Method, Request, Response, StatusCode};
+use llm::wire::PATH;
 use llm::{AnswerReader, ConversationRole, Incoming, WIRES, Wire, error_chain};
 use reqwest::Url;
 use serde_json::Value;
@@ -61,7 +62,7 @@ pub(crate) async fn forward(
     let is_read = wire.is_some() || trial.tape.is_some();
     let document = is_read.then(|| model::foreign_json::parse_slice(&body).ok()).flatten();
     let for_tape = trial.tape.as_ref().and_then(|_| document.clone());
-    let (kind, model) = kind_and_model(wire, &parts.headers, document);
+    let (kind, model) = kind_and_model(wire, &rest, &parts.headers, document);
     let repeats = parts.headers.get(RETRY_COUNT).is_some_and(|count| count.as_bytes() != b"0");
     let asked = Asked { kind, address: Arc::clone(&trial.address), body: digest(&rest, &body), repeats };
     let number = trial.traffic.begin(asked);
@@ -199,10 +200,11 @@ fn wire_of(method: &Method, rest: &str) -> Option<&'static dyn Wire> {
 }
 
 /// Returns the kind of a request, and its model if it names one. `document` is its body.
-fn kind_and_model(wire: Option<&dyn Wire>, headers: &HeaderMap, document: Option<Value>) -> (Kind, String) {
+fn kind_and_model(wire: Option<&dyn Wire>, path: &str, headers: &HeaderMap, document: Option<Value>) -> (Kind, String) {
     let Some(wire) = wire else { return (Kind::Other, String::new()) };
+    let header = |name: &str| if name == PATH { Some(path) } else { headers.get(name)?.to_str().ok() };
     let read = match document {
-        Some(Value::Object(fields)) => wire.read_fields(&|name| headers.get(name)?.to_str().ok(), fields).ok(),
+        Some(Value::Object(fields)) => wire.read_fields(&header, fields).ok(),
         _ => None,
     };
     let Some(Incoming { request, .. }) = read else { return (Kind::Main, String::new()) };

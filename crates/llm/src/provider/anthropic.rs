@@ -9,6 +9,7 @@ static MESSAGES: Vendor = Vendor {
     dialect: &Client,
     variables: &["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL"],
     key_header: Some("x-api-key"),
+    bearer: Some("ANTHROPIC_AUTH_TOKEN"),
     needs_key: true,
     address: Some("https://api.anthropic.com"),
     is_version_given: false,

@@ -20,7 +20,7 @@ static RESPONSES: Vendor =
 
 /// API that stores conversations at the vendor. Requests do not name a model.
 pub(super) static ASSISTANTS: Vendor =
-    Vendor { path: "", headers: &[("openai-beta", "assistants=v2")], ..CHAT_COMPLETIONS };
+    Vendor { headers: &[("openai-beta", "assistants=v2")], ..CHAT_COMPLETIONS };
 
 pub(super) const PROVIDER: Provider = Provider::new(&CHAT_COMPLETIONS, "OpenAI, Chat Completions API");
 

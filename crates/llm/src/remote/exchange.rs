@@ -59,7 +59,7 @@ impl Exchange {
         pending: &PendingRequests,
     ) -> Result<Reply, Failure> {
         let attempt =
-            Attempt { exchange: self, request, policy, sent: self.sent(request), has_begun: AtomicBool::new(false) };
+            Attempt { exchange: self, request, policy, sent: self.sent(request, policy.stream), has_begun: AtomicBool::new(false) };
         let total = policy.timeouts.total;
         let done = match timeout(total, attempt.run(pending)).await {
             Ok(done) => done,
@@ -69,8 +69,8 @@ impl Exchange {
     }
 
     /// Describes the request and its address, without the query, which may contain secrets.
-    fn sent(&self, request: &Request) -> String {
-        let mut url = self.url.clone();
+    fn sent(&self, request: &Request, stream: bool) -> String {
+        let mut url = self.below(&self.dialect.target(request, stream));
         url.set_query(None);
         format!("POST {url} for {}", request.model)
     }
@@ -96,7 +96,8 @@ struct Attempt<'a> {
 
 impl Attempt<'_> {
     async fn run(&self, pending: &PendingRequests) -> Result<Reply, Failure> {
-        let Exchange { client, url, headers, dialect, .. } = self.exchange;
+        let Exchange { client, headers, dialect, .. } = self.exchange;
+        let url = self.exchange.below(&dialect.target(self.request, self.policy.stream));
         let body = Value::Object(dialect.ask(self.request, self.policy.stream)).to_string();
         let accept = if self.policy.stream { "text/event-stream, application/json" } else { "application/json" };
         let sending = client

@@ -24,8 +24,10 @@ pub(crate) struct Vendor {
     pub(crate) dialect: &'static dyn Dialect,
     /// Variables for the key, of which the first one that is set counts, followed by the variable for the address.
     pub(crate) variables: &'static [&'static str],
-    /// Header for the key if it comes from the first variable. Any other key is sent as `Authorization: Bearer`.
+    /// Header for the key. Without it, the key is sent as `Authorization: Bearer`.
     pub(crate) key_header: Option<&'static str>,
+    /// Variable whose key is sent as `Authorization: Bearer` in any case.
+    pub(crate) bearer: Option<&'static str>,
     /// True if the vendor's own address rejects requests without a key.
     pub(crate) needs_key: bool,
     /// Vendor's own address.
@@ -47,6 +49,7 @@ impl Vendor {
         dialect: &Client { limit: "max_tokens" },
         variables: &[],
         key_header: None,
+        bearer: None,
         needs_key: false,
         address: None,
         to_url: |address| address.into(),
@@ -59,7 +62,7 @@ impl Vendor {
     /// Opens the model that `options` names.
     pub(crate) fn open(&'static self, options: &ProviderOptions<'_>) -> Result<Opened, OpenError> {
         let providers = options.providers;
-        let (exchange, account, is_own) = self.reach(options)?;
+        let (exchange, account, is_own) = self.reach(options, self.path)?;
         let model = options.argument.to_owned();
         let remote = Remote {
             price: providers.prices().of(self.name, &model, is_own),
@@ -77,14 +80,18 @@ impl Vendor {
 
     /// Opens the documents below the vendor's address.
     pub(crate) fn documents(&'static self, options: &ProviderOptions<'_>) -> Result<Documents, OpenError> {
-        let (exchange, account, _) = self.reach(options)?;
+        let (exchange, account, _) = self.reach(options, "")?;
         Ok(Documents::new(exchange, account, options.providers.policy_of(self.name).clone()))
     }
 
-    /// Returns the connection to the vendor, its account, and `true` if the address is the vendor's own.
-    fn reach(&'static self, options: &ProviderOptions<'_>) -> Result<(Exchange, Arc<Account>, bool), OpenError> {
+    /// Returns the connection to `path` of the vendor, its account, and `true` if the address is the vendor's own.
+    fn reach(
+        &'static self,
+        options: &ProviderOptions<'_>,
+        path: &str,
+    ) -> Result<(Exchange, Arc<Account>, bool), OpenError> {
         let providers = options.providers;
-        let (url, is_own) = self.url(options)?;
+        let (url, is_own) = self.url(options, path)?;
         let (key, headers) = self.signed(options, is_own)?;
         let client = providers.network().client(url.scheme() == "https");
         let client = client.map_err(|reason| OpenError::NoClient { reason })?;
@@ -95,11 +102,11 @@ impl Vendor {
 
     /// Returns `true` if requests go to the vendor's own address; `None` if the address cannot be used.
     pub(crate) fn is_own(&self, options: &ProviderOptions<'_>) -> Option<bool> {
-        self.url(options).ok().map(|(_, is_own)| is_own)
+        self.url(options, self.path).ok().map(|(_, is_own)| is_own)
     }
 
-    /// Returns the URL for requests, and `true` if it is at the vendor's own address.
-    fn url(&self, options: &ProviderOptions<'_>) -> Result<(Url, bool), OpenError> {
+    /// Returns the URL for requests to `path`, and `true` if it is at the vendor's own address.
+    fn url(&self, options: &ProviderOptions<'_>, path: &str) -> Result<(Url, bool), OpenError> {
         let variable = self.variables.last().copied().unwrap_or_default();
         let set = || options.providers.credentials().get(variable);
         let given = options.base_url.map(str::trim).filter(|url| !url.is_empty()).or_else(set);
@@ -120,7 +127,7 @@ impl Vendor {
         let base = url.path().trim_end_matches('/').to_owned();
         let has_version = base.ends_with(self.version) || (self.is_version_given && !base.is_empty());
         let version = if has_version { "" } else { self.version };
-        url.set_path(&format!("{base}{version}{}", self.path));
+        url.set_path(&format!("{base}{version}{path}"));
         url.set_fragment(None);
         let own = self.address.and_then(|own| Url::parse(own).ok());
         Ok((url.clone(), own.is_some_and(|own| own.origin() == url.origin())))
@@ -146,7 +153,7 @@ impl Vendor {
             return Ok((None, headers));
         };
         let (name, value) = match self.key_header {
-            Some(name) if keys.first() == Some(&variable) => (name, text.to_owned()),
+            Some(name) if self.bearer != Some(variable) => (name, text.to_owned()),
             _ => ("authorization", format!("Bearer {text}")),
         };
         let value = HeaderValue::try_from(value).ok().filter(|value| value.to_str().is_ok());

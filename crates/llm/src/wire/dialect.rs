@@ -6,6 +6,11 @@ use crate::{Reply, Request};
 
 /// Formats requests to a provider and reads its responses.
 pub(crate) trait Dialect: Send + Sync {
+    /// Returns the path and query of a request below the vendor's address.
+    fn target(&self, _request: &Request, _stream: bool) -> String {
+        String::new()
+    }
+
     /// Formats the body of a request.
     fn ask(&self, request: &Request, stream: bool) -> Map<String, Value>;
 

@@ -2,12 +2,17 @@
 
 use serde_json::json;
 
-use super::{Dialect, WIRES, anthropic, chat_completions, ollama, responses};
+use super::{Dialect, PATH, WIRES, anthropic, chat_completions, gemini, ollama, responses};
 use crate::frames::Frames;
 use crate::{Block, Message, Reply, Request, Role};
 
-const DIALECTS: [&dyn Dialect; 4] =
-    [&anthropic::Client, &chat_completions::Client { limit: "max_tokens" }, &responses::Client, &ollama::Client];
+const DIALECTS: [&dyn Dialect; 5] = [
+    &anthropic::Client,
+    &chat_completions::Client { limit: "max_tokens" },
+    &responses::Client,
+    &ollama::Client,
+    &gemini::Client,
+];
 
 fn reply() -> Reply {
     let content = vec![
@@ -66,7 +71,7 @@ fn no_request_makes_a_server_panic() {
     let written = DIALECTS.map(|dialect| serde_json::to_vec(&dialect.ask(&request, true)).unwrap());
     testkit::fuzz(&written, |bytes| {
         for wire in WIRES {
-            drop(wire.read(&|_| None, bytes));
+            drop(wire.read(&|name| (name == PATH).then_some("/v1beta/models/m:generateContent"), bytes));
         }
     });
 }

@@ -9,6 +9,7 @@ pub(crate) mod chat_completions;
 mod dialect;
 #[cfg(test)]
 mod fuzz;
+pub(crate) mod gemini;
 pub(crate) mod ollama;
 mod parts;
 pub(crate) mod responses;
@@ -19,7 +20,15 @@ pub(crate) use self::dialect::{Assemble, BadResponse, Dialect, Framing, Progress
 use crate::{Reply, Request};
 
 /// All wire formats, in the order in which users see them.
-pub static WIRES: &[&dyn Wire] = &[&anthropic::Messages, &responses::Responses, &chat_completions::ChatCompletions];
+pub static WIRES: &[&dyn Wire] = &[
+    &anthropic::Messages,
+    &responses::Responses,
+    &chat_completions::ChatCompletions,
+    &gemini::GenerateContent,
+];
+
+/// Name under which the path of a request, with its query, is looked up among its headers.
+pub const PATH: &str = ":path";
 
 /// Returns the client side of one of [`WIRES`].
 pub(crate) fn dialect_of(wire: &dyn Wire) -> Option<&'static dyn Dialect> {
@@ -27,6 +36,7 @@ pub(crate) fn dialect_of(wire: &dyn Wire) -> Option<&'static dyn Dialect> {
         "anthropic" => Some(&anthropic::Client),
         "openai-responses" => Some(&responses::Client),
         "openai" => Some(&chat_completions::Client { limit: "max_tokens" }),
+        "gemini" => Some(&gemini::Client),
         _ => None,
     }
 }
@@ -35,9 +45,7 @@ pub(crate) fn dialect_of(wire: &dyn Wire) -> Option<&'static dyn Dialect> {
 /// are not conversations.
 pub fn wire_of_path(path: &str) -> Option<&'static dyn Wire> {
     let path = path.split('?').next().unwrap_or_default();
-    // Some providers include the version in their address.
-    let is_of = |wire: &&&dyn Wire| path.ends_with(wire.path().strip_prefix("/v1").unwrap_or(wire.path()));
-    WIRES.iter().find(is_of).copied()
+    WIRES.iter().find(|wire| wire.is_at(path)).copied()
 }
 
 /// Returns a request as a JSON document in the first of [`WIRES`].
@@ -53,7 +61,17 @@ pub trait Wire: Send + Sync {
     /// Returns the path of its requests, without the query. The method is `POST`.
     fn path(&self) -> &'static str;
 
-    /// Reads a request. `header` looks up a header by its lower-case name.
+    /// Returns `true` if requests to `path` are in this format. `path` has no query.
+    fn serves(&self, path: &str) -> bool {
+        path == self.path()
+    }
+
+    /// Returns `true` if `path` ends like a path of this format. Some providers include its beginning in their address.
+    fn is_at(&self, path: &str) -> bool {
+        path.ends_with(self.path().strip_prefix("/v1").unwrap_or(self.path()))
+    }
+
+    /// Reads a request. `header` looks up a header by its lower-case name, and the path as [`PATH`].
     fn read<'h>(&self, header: &dyn Fn(&str) -> Option<&'h str>, body: &[u8]) -> Result<Incoming, Rejection> {
         self.read_fields(header, parts::object(body)?)
     }

@@ -19,8 +19,14 @@ async fn every_provider_streams() {
         check(provider, &reply);
         let asked = &server.asked()[0];
         assert_eq!(asked.uri, path, "{provider}");
-        assert_eq!((&asked.body["stream"], &asked.body["model"]), (&json!(true), &json!("m1")), "{provider}");
-        let signed = if provider == "anthropic" { "x-api-key" } else { "authorization" };
+        if provider != "google" {
+            assert_eq!((&asked.body["stream"], &asked.body["model"]), (&json!(true), &json!("m1")), "{provider}");
+        }
+        let signed = match provider {
+            "anthropic" => "x-api-key",
+            "google" => "x-goog-api-key",
+            _ => "authorization",
+        };
         assert!(asked.header(signed).is_some_and(|value| value.ends_with(CANARY)), "{provider}");
         assert_eq!(asked.header("anthropic-version").is_some(), provider == "anthropic");
         assert!(asked.header("user-agent").is_some_and(|agent| agent.starts_with("trialrun/")));
@@ -124,8 +130,9 @@ async fn unreported_usage_is_unknown() {
     for (provider, _) in ALL {
         let mut document = document(provider);
         let fields = document.as_object_mut().unwrap();
-        fields.remove("usage");
-        fields.remove("eval_count");
+        for key in ["usage", "eval_count", "usageMetadata"] {
+            fields.remove(key);
+        }
         let server = Server::start([Answer::json(200, &document)]).await;
         let reply = ask(&model(provider, &server.url(), policy(1))).await.unwrap();
         assert_eq!((reply.tokens, reply.cost_usd), (None, None), "{provider}");
@@ -163,6 +170,12 @@ async fn a_schema_is_requested_with_the_feature_of_each_provider() {
                 "stop_reason": "tool_use"}),
         ),
         ("ollama", "/format", schema.clone(), json!({"message": {"content": verdict}, "done": true})),
+        (
+            "google",
+            "/generationConfig/responseJsonSchema",
+            schema.clone(),
+            json!({"candidates": [{"content": {"parts": [{"text": verdict}]}, "finishReason": "STOP"}]}),
+        ),
     ] {
         let server = Server::start([Answer::json(200, &document)]).await;
         let done = structured_reply(model(provider, &server.url(), policy(1)).as_ref(), &request, &valid).await;
@@ -219,6 +232,8 @@ async fn vendor_errors_are_classified_and_only_some_are_retried() {
     let openai =
         |code: &str, message: &str| json!({"error": {"message": message, "type": "x", "param": null, "code": code}});
     let anthropic = |kind: &str, message: &str| json!({"type": "error", "error": {"type": kind, "message": message}});
+    let google =
+        |code: u16, status: &str, message: &str| json!({"error": {"code": code, "message": message, "status": status}});
     for (provider, status, body, expected, tries) in [
         ("openai-responses", 401, openai("invalid_api_key", "Incorrect"), FailureKind::Auth, 1),
         ("openai-responses", 404, openai("model_not_found", "no m1"), FailureKind::NotFound, 1),
@@ -238,6 +253,15 @@ async fn vendor_errors_are_classified_and_only_some_are_retried() {
         ),
         ("anthropic", 400, anthropic("invalid_request_error", "messages: empty"), FailureKind::BadRequest, 1),
         ("anthropic", 529, anthropic("overloaded_error", "Overloaded"), FailureKind::Overloaded, 3),
+        (
+            "google",
+            429,
+            google(429, "RESOURCE_EXHAUSTED", "You exceeded your current quota"),
+            FailureKind::RateLimit,
+            3,
+        ),
+        ("google", 400, google(400, "INVALID_ARGUMENT", "API key not valid."), FailureKind::Auth, 1),
+        ("google", 503, google(503, "UNAVAILABLE", "The model is overloaded."), FailureKind::Overloaded, 3),
         ("ollama", 404, json!({"error": "model 'm1' not found"}), FailureKind::NotFound, 1),
         ("ollama", 500, json!({"error": "llama runner terminated"}), FailureKind::Server, 3),
         ("compatible", 503, json!({"detail": "loading"}), FailureKind::Overloaded, 3),

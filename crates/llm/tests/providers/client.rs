@@ -13,18 +13,19 @@ use trialrun_llm::{
 pub const CANARY: &str = "sk-canary-0123456789-abcdefghij";
 
 /// Names of providers with the paths they request.
-pub const ALL: [(&str, &str); 7] = [
+pub const ALL: [(&str, &str); 8] = [
     ("openai-responses", "/v1/responses"),
     ("openai", "/v1/chat/completions"),
     ("openai-chat", "/v1/chat/completions"),
     ("anthropic", "/v1/messages"),
+    ("google", "/v1beta/models/m1:streamGenerateContent?alt=sse"),
     ("openrouter", "/v1/chat/completions"),
     ("ollama", "/api/chat"),
     ("compatible", "/v1/chat/completions"),
 ];
 
 /// One provider of each format.
-pub const FORMATS: [&str; 4] = ["openai-responses", "openai", "anthropic", "ollama"];
+pub const FORMATS: [&str; 5] = ["openai-responses", "openai", "anthropic", "google", "ollama"];
 
 /// Creates a policy with `tries` attempts and no waits.
 pub fn policy(tries: u32) -> Policy {
@@ -38,7 +39,14 @@ fn test_timeouts() -> Timeouts {
 }
 
 pub fn credentials() -> Credentials {
-    let keys = ["OPENAI_API_KEY", "ANTHROPIC_API_KEY", "OPENROUTER_API_KEY", "OLLAMA_API_KEY", "COMPATIBLE_API_KEY"];
+    let keys = [
+        "OPENAI_API_KEY",
+        "ANTHROPIC_API_KEY",
+        "GOOGLE_API_KEY",
+        "OPENROUTER_API_KEY",
+        "OLLAMA_API_KEY",
+        "COMPATIBLE_API_KEY",
+    ];
     keys.iter().fold(Credentials::default(), |all, name| all.with(*name, CANARY))
 }
 

@@ -124,7 +124,7 @@ async fn over_the_network(name: &str, steps: &serde_json::Value) -> super::TestR
     let playback = harness.playback.clone().unwrap();
     let gateway = gateway::Gateway::start().await.unwrap();
     let _admission = gateway.admit("token-of-the-trial", playback);
-    let keys = ["OPENAI_API_KEY", "ANTHROPIC_API_KEY", "COMPATIBLE_API_KEY"];
+    let keys = ["OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "COMPATIBLE_API_KEY"];
     let keys = keys.iter().fold(llm::Credentials::default(), |all, key| all.with(*key, "token-of-the-trial"));
     let policy = llm::Policy { tries: 1, ..llm::Policy::default() };
     let providers = llm::Providers::new(keys, llm::Prices::default(), policy);
@@ -139,7 +139,7 @@ async fn over_the_network(name: &str, steps: &serde_json::Value) -> super::TestR
     harness.play(&Chat).await.unwrap()
 }
 
-const OVER_HTTP: [&str; 4] = ["anthropic", "openai", "openai-responses", "compatible"];
+const OVER_HTTP: [&str; 5] = ["anthropic", "openai", "openai-responses", "google", "compatible"];
 
 #[tokio::test]
 async fn every_provider_can_use_the_tools_over_http() {

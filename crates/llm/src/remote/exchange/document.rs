@@ -32,10 +32,13 @@ impl Exchange {
         done.map_err(|failure| self.scrubbed(failure))
     }
 
-    fn below(&self, path: &str) -> Url {
+    /// Returns an address below the vendor's. `path` may have a query.
+    pub(super) fn below(&self, path: &str) -> Url {
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
         let mut url = self.url.clone();
-        url.set_path(&format!("{}{path}", self.url.path().trim_end_matches('/')));
+        if !path.is_empty() {
+            url.set_path(&format!("{}{path}", self.url.path().trim_end_matches('/')));
+        }
         let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
         if !query.is_empty() {
             url.query_pairs_mut().extend_pairs(pairs);

@@ -220,7 +220,7 @@ impl Reading<'_> {
                 self.coding_agent("claude-code", None, written, &mut provider);
             }
             "opencode" => self.coding_agent("opencode", None, written, &mut provider),
-            "openai" | "anthropic" | "ollama" | "openrouter" => self.model(scheme, rest, written, &mut provider),
+            "openai" | "anthropic" | "google" | "ollama" | "openrouter" => self.model(scheme, rest, written, &mut provider),
             _ => {
                 let problem = written.at.error(format!("trialrun has no agent for the provider `{}`", short(id)));
                 provider.broken.push(problem.help("name an agent for the run, which replaces all providers"));
@@ -509,7 +509,11 @@ impl Reading<'_> {
             None => (None, rest),
         };
         self.config(written, &["model"], &OF_MODELS, &NOT_OF_MODELS, provider);
-        if matches!(kind, Some("embedding" | "embeddings")) || model.is_empty() || rest.starts_with("realtime") {
+        let is_chat = match scheme {
+            "google" => !rest.contains(':'),
+            _ => !matches!(kind, Some("embedding" | "embeddings")) && !rest.starts_with("realtime"),
+        };
+        if !is_chat || model.is_empty() {
             let problem = written.at.error(format!("trialrun has no agent for the provider `{}`", short(&written.id)));
             provider.broken.push(problem.help("name an agent for the run, which replaces all providers"));
             return;

@@ -1,11 +1,14 @@
 //! Reported steps of an agent whose model is not run by this program. Parses a JSON conversation into turns and calls.
 //! Irregularities are reported but are not errors: they are part of the agent's answer, which may be what is graded.
 
+pub(crate) mod content_block;
+
 use std::collections::{BTreeSet, HashMap};
 
 use model::{Ending, foreign_json};
 use serde_json::{Map, Value};
 
+use self::content_block::{BlockResult, ContentBlock};
 use super::step_recorder::StepRecorder;
 use crate::turn::Turn;
 
@@ -43,17 +46,22 @@ impl ReportedCall {
     /// Reads a call in any of the common forms; returns `None` if it has no name.
     pub(super) fn read(call: &Map<String, Value>) -> Option<Self> {
         let function = call.get("function").and_then(Value::as_object).unwrap_or(call);
-        let name = function.get("name").and_then(Value::as_str).filter(|name| !name.is_empty())?;
+        let text = |from: &Map<String, Value>, keys: &[&str]| {
+            keys.iter().find_map(|key| from.get(*key)?.as_str()).filter(|text| !text.is_empty()).map(str::to_owned)
+        };
+        let name = text(function, &["name", "toolName", "tool_name"])?;
         let input = match given(function, "input").or_else(|| given(function, "args")) {
             Some(input) => input.clone(),
             None => given(function, "arguments").map_or_else(|| Value::Object(Map::new()), arguments),
         };
+        let error = given(call, "error").filter(|error| **error != Value::Bool(false) && **error != "");
+        let result = error.or_else(|| given(call, "result")).or_else(|| given(call, "output"));
         Some(Self {
-            id: call.get("id").and_then(Value::as_str).map(str::to_owned),
-            name: name.to_owned(),
+            id: text(call, &["call_id", "id", "toolCallId", "toolUseId", "tool_call_id"]),
+            name,
             input: Some(input),
-            result: given(call, "result").map(as_text),
-            is_error: call.get("is_error").and_then(Value::as_bool).unwrap_or(false),
+            result: result.map(as_text),
+            is_error: error.is_some() || call.get("is_error").and_then(Value::as_bool).unwrap_or(false),
             ..Self::default()
         })
     }
@@ -147,7 +155,8 @@ pub(super) async fn perform<'a>(
     Ok(answer)
 }
 
-/// Returns the model's turns in `messages`, and warnings about irregularities.
+/// Returns the model's turns in `messages`, and warnings about irregularities. What a warning is about may contain
+/// calls, so the calls are completely known only without warnings.
 pub(super) fn turns(messages: &Value) -> (Vec<ReportedTurn>, Vec<String>) {
     let mut reader = Reader::default();
     match messages {
@@ -163,6 +172,8 @@ pub(super) fn turns(messages: &Value) -> (Vec<ReportedTurn>, Vec<String>) {
 #[derive(Default)]
 struct Reader {
     turns: Vec<ReportedTurn>,
+    /// True if an item without a role belongs to the last turn.
+    is_open: bool,
     /// Turn and index of calls without a result, oldest first: by the name of the tool, and by the id to which results
     /// refer.
     by_name: HashMap<String, BTreeSet<(usize, usize)>>,
@@ -171,32 +182,127 @@ struct Reader {
     warnings: Vec<String>,
 }
 
+/// Content of one message.
+#[derive(Default)]
+struct Content<'m> {
+    text: String,
+    calls: Vec<ReportedCall>,
+    results: Vec<BlockResult<'m>>,
+    /// True if it has anything but results.
+    has_more: bool,
+}
+
 impl Reader {
     fn message(&mut self, message: &Value, index: usize) {
         let Some(message) = message.as_object() else {
             return self.add_warning(format!("`messages[{index}]` should be an object, not {}", kind(message)));
         };
         match message.get("role").and_then(Value::as_str) {
-            Some("user") => self.users += 1,
-            Some("assistant") => self.turn(message, index),
-            Some("tool") => self.results(message, index),
-            Some(_) => {}
+            Some("user") => self.user(message, index),
+            Some("assistant" | "model") => self.turn(message, index),
+            Some("tool" | "function") => self.results(message, index),
+            Some("system" | "developer") => {}
+            Some(role) => self.add_warning(format!("`messages[{index}]` has the unknown role `{role}`")),
+            None if message.contains_key("type") => self.item(message, index),
             None => self.add_warning(format!("`messages[{index}]` has no `role`")),
         }
     }
 
+    /// Reads a message of the user. Some APIs send results of calls in it; a message with nothing else is not the
+    /// user's.
+    fn user(&mut self, message: &Map<String, Value>, index: usize) {
+        let content = self.content(message, index);
+        if content.results.is_empty() || content.has_more {
+            self.users += 1;
+        }
+        self.is_open = false;
+        content.results.iter().for_each(|result| self.answer(result, index));
+    }
+
     fn turn(&mut self, message: &Map<String, Value>, index: usize) {
-        let text = message.get("content").map(content).unwrap_or_default();
-        let mut calls = self.calls(message, "tool_calls", index);
-        calls.extend(self.calls(message, "tools", index));
-        let turn = self.turns.len();
-        for (index, call) in calls.iter().enumerate().filter(|(_, call)| call.result.is_none()) {
-            self.by_name.entry(call.name.clone()).or_default().insert((turn, index));
-            if let Some(id) = &call.id {
-                self.by_id.entry(id.clone()).or_default().insert((turn, index));
+        let Content { text, mut calls, results, .. } = self.content(message, index);
+        let mut listed = self.calls(message, "tool_calls", index);
+        listed.extend(self.calls(message, "tools", index));
+        match given(message, "function_call") {
+            None => {}
+            Some(called) => match called.as_object().and_then(ReportedCall::read) {
+                Some(call) => listed.push(call),
+                None => self.add_warning(format!("`messages[{index}].function_call` has no `name`")),
+            },
+        }
+        // Some libraries write a call both as a block and in a list.
+        listed.retain(|call| call.id.is_none() || calls.iter().all(|known| known.id != call.id));
+        calls.extend(listed);
+        self.turns.push(ReportedTurn { message: self.users.saturating_sub(1), text, calls: Vec::new() });
+        self.is_open = true;
+        calls.into_iter().for_each(|call| self.add(call));
+        results.iter().for_each(|result| self.answer(result, index));
+    }
+
+    /// Reads an item without a role, as in the Responses API.
+    fn item(&mut self, item: &Map<String, Value>, index: usize) {
+        match ContentBlock::read(item) {
+            ContentBlock::Result(result) => {
+                self.is_open = false;
+                self.answer(&result, index);
+            }
+            ContentBlock::Call(call) => {
+                self.open();
+                self.add(call);
+            }
+            ContentBlock::Text(text) => {
+                self.open();
+                if let Some(turn) = self.turns.last_mut() {
+                    turn.text.push_str(text);
+                }
+            }
+            ContentBlock::Other => {}
+            ContentBlock::NamelessCall => self.add_warning(format!("`messages[{index}]` is a call without a name")),
+            ContentBlock::Unknown(kind) => {
+                self.add_warning(format!("`messages[{index}]` has the unknown type `{kind}`"));
             }
         }
-        self.turns.push(ReportedTurn { message: self.users.saturating_sub(1), text, calls });
+    }
+
+    /// Begins a turn, unless the last one goes on.
+    fn open(&mut self) {
+        if !std::mem::replace(&mut self.is_open, true) {
+            self.turns.push(ReportedTurn { message: self.users.saturating_sub(1), ..ReportedTurn::default() });
+        }
+    }
+
+    /// Reads the content of a message: text, or a list of blocks.
+    fn content<'m>(&mut self, message: &'m Map<String, Value>, index: usize) -> Content<'m> {
+        let mut read = Content::default();
+        let (key, written) = match (given(message, "content"), given(message, "parts")) {
+            (Some(content), _) => ("content", content),
+            (None, Some(parts)) => ("parts", parts),
+            (None, None) => return Content { has_more: true, ..read },
+        };
+        let Some(blocks) = written.as_array() else {
+            return Content { text: as_text(written), has_more: true, ..read };
+        };
+        for (nth, block) in blocks.iter().enumerate() {
+            let place = format!("`messages[{index}].{key}[{nth}]`");
+            let found = match block {
+                Value::String(text) => ContentBlock::Text(text),
+                Value::Object(block) => ContentBlock::read(block),
+                other => {
+                    self.add_warning(format!("{place} should be an object, not {}", kind(other)));
+                    continue;
+                }
+            };
+            read.has_more |= !matches!(found, ContentBlock::Result(_));
+            match found {
+                ContentBlock::Text(text) => read.text.push_str(text),
+                ContentBlock::Call(call) => read.calls.push(call),
+                ContentBlock::Result(result) => read.results.push(result),
+                ContentBlock::Other => {}
+                ContentBlock::NamelessCall => self.add_warning(format!("{place} is a call without a name")),
+                ContentBlock::Unknown(kind) => self.add_warning(format!("{place} has the unknown type `{kind}`")),
+            }
+        }
+        read
     }
 
     fn calls(&mut self, message: &Map<String, Value>, key: &str, index: usize) -> Vec<ReportedCall> {
@@ -220,6 +326,7 @@ impl Reader {
 
     /// Reads a message from tools: results of earlier calls, and calls that were not mentioned before.
     fn results(&mut self, message: &Map<String, Value>, index: usize) {
+        self.is_open = false;
         for call in self.calls(message, "tools", index) {
             let is_it =
                 |open: &ReportedCall| call.input().as_object().is_some_and(Map::is_empty) || open.input == call.input;
@@ -230,10 +337,26 @@ impl Reader {
                 None => self.add(call),
             }
         }
-        let Some(id) = message.get("tool_call_id").and_then(Value::as_str) else { return };
-        let index = self.by_id.get(id).and_then(|calls| calls.first().copied());
-        if let Some(open) = index.and_then(|index| self.take_unanswered(index)) {
-            open.result = Some(message.get("content").map(content).unwrap_or_default());
+        let text = |key: &str| message.get(key).and_then(Value::as_str);
+        let Content { text: answer, results, .. } = self.content(message, index);
+        if !results.is_empty() {
+            return results.iter().for_each(|result| self.answer(result, index));
+        }
+        let (id, name) = (text("tool_call_id"), text("name"));
+        if id.is_some() || (name.is_some() && message.contains_key("content")) {
+            let is_error = message.get("is_error").and_then(Value::as_bool).unwrap_or(false);
+            self.answer(&BlockResult { id, name, content: answer, is_error }, index);
+        }
+    }
+
+    /// Adds the result of an earlier call, which is found by its id, or by the name of its tool.
+    fn answer(&mut self, result: &BlockResult<'_>, index: usize) {
+        let first = |calls: Option<&BTreeSet<(usize, usize)>>| calls.and_then(|calls| calls.first().copied());
+        let by_id = result.id.and_then(|id| first(self.by_id.get(id)));
+        let at = by_id.or_else(|| first(self.by_name.get(result.name?)));
+        match at.and_then(|at| self.take_unanswered(at)) {
+            Some(open) => (open.result, open.is_error) = (Some(result.content.clone()), result.is_error),
+            None => self.add_warning(format!("`messages[{index}]` has a result of a call that is not in the messages")),
         }
     }
 
@@ -249,13 +372,20 @@ impl Reader {
         Some(open)
     }
 
+    /// Adds a call to the last turn.
     fn add(&mut self, call: ReportedCall) {
         if self.turns.is_empty() {
             self.turns.push(ReportedTurn { message: self.users.saturating_sub(1), ..ReportedTurn::default() });
         }
-        if let Some(turn) = self.turns.last_mut() {
-            turn.calls.push(call);
+        let turn = self.turns.len() - 1;
+        let at = (turn, self.turns[turn].calls.len());
+        if call.result.is_none() {
+            self.by_name.entry(call.name.clone()).or_default().insert(at);
+            if let Some(id) = &call.id {
+                self.by_id.entry(id.clone()).or_default().insert(at);
+            }
         }
+        self.turns[turn].calls.push(call);
     }
 
     fn add_warning(&mut self, message: String) {
@@ -337,6 +467,91 @@ mod tests {
         assert_eq!(turns, [vec![r#"add({"a":1}) = 2"#, r#"add({"a":2}) = 3"#, "sub({}) = -", "mul({}) = 0"]]);
         assert!(problems.is_empty(), "{problems:?}");
         assert_eq!(read(r#"[{"role":"tool","tools":[{"name":"mul"}]}]"#).0, [vec!["mul({}) = -"]]);
+    }
+
+    #[test]
+    fn calls_in_content_blocks_and_items_are_read_in_the_form_of_every_api() {
+        let anthropic = read(
+            r#"[{"role":"user","content":[{"type":"text","text":"go"}]},
+            {"role":"assistant","content":[{"type":"thinking","thinking":"hm"},{"type":"text","text":"a"},{"type":"tool_use","id":"t1","name":"Bash","input":{"command":"ls"}},{"type":"server_tool_use","id":"t2","name":"web_search","input":{}},{"type":"web_search_tool_result","tool_use_id":"t2","content":[]}]},
+            {"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","is_error":true,"content":[{"type":"text","text":"no"}]}]},
+            {"role":"assistant","content":[{"type":"text","text":"b"}]}]"#,
+        );
+        assert_eq!(
+            anthropic,
+            (vec![vec![r#"Bash({"command":"ls"}) = no!"#.into(), "web_search({}) = []".into()], vec![]], vec![])
+        );
+        let openai = read(
+            r#"[{"role":"assistant","content":null,"function_call":{"name":"get","arguments":"{\"a\":1}"}},
+            {"role":"function","name":"get","content":"1"},
+            {"role":"assistant","content":[{"type":"tool_use","id":"t1","name":"get","input":{}}],"tool_calls":[{"id":"t1","name":"get","args":{}}]},
+            {"role":"tool","tool_call_id":"t1","content":"2"}]"#,
+        );
+        assert_eq!(openai, (vec![vec![r#"get({"a":1}) = 1"#.into()], vec!["get({}) = 2".into()]], vec![]));
+        let responses = read(
+            r#"[{"role":"user","content":"go"},{"type":"reasoning","summary":[]},
+            {"type":"message","role":"assistant","content":[{"type":"output_text","text":"a"}]},
+            {"type":"function_call","id":"fc_1","call_id":"c1","name":"get","arguments":"{\"a\":1}"},
+            {"type":"web_search_call","id":"ws_1","action":{"query":"x"}},
+            {"type":"function_call_output","call_id":"c1","output":"1"},
+            {"type":"custom_tool_call","call_id":"c2","name":"patch","input":"text"}]"#,
+        );
+        let expected = vec![
+            vec![r#"get({"a":1}) = 1"#.into(), r#"web_search({"query":"x"}) = -"#.into()],
+            vec![r#"patch("text") = -"#.into()],
+        ];
+        assert_eq!(responses, (expected, vec![]));
+        let gemini = read(
+            r#"[{"role":"user","parts":[{"text":"go"}]},
+            {"role":"model","parts":[{"text":"hm","thought":true},{"functionCall":{"name":"get","args":{"a":1}}},{"functionCall":{"id":"f2","name":"get","args":{"a":2}}}]},
+            {"role":"user","parts":[{"functionResponse":{"id":"f2","name":"get","response":{"n":2}}},{"functionResponse":{"name":"get","response":{"n":1}}}]}]"#,
+        );
+        assert_eq!(
+            gemini,
+            (vec![vec![r#"get({"a":1}) = {"n":1}"#.into(), r#"get({"a":2}) = {"n":2}"#.into()]], vec![])
+        );
+        let bedrock_and_ai_sdk = read(
+            r#"[{"role":"assistant","content":[{"toolUse":{"toolUseId":"b1","name":"get","input":{}}}]},
+            {"role":"user","content":[{"toolResult":{"toolUseId":"b1","status":"error","content":[{"text":"no"}]}}]},
+            {"role":"assistant","content":[{"type":"tool-call","toolCallId":"v1","toolName":"get","input":{}}]},
+            {"role":"tool","content":[{"type":"tool-result","toolCallId":"v1","toolName":"get","output":"yes"}]},
+            {"role":"assistant","parts":[{"type":"step-start"},{"type":"tool-get","toolCallId":"v2","input":{},"output":"ui"}]}]"#,
+        );
+        let expected =
+            vec![vec!["get({}) = no!".to_owned()], vec!["get({}) = yes".into()], vec!["get({}) = ui".into()]];
+        assert_eq!(bedrock_and_ai_sdk, (expected, vec![]));
+    }
+
+    #[test]
+    fn a_message_that_has_only_results_is_not_a_message_of_the_user() {
+        let messages = r#"[{"role":"user","content":"1"},{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"A"}]},
+            {"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":"x"}]},{"role":"assistant","content":"a"},
+            {"role":"user","content":"2"},{"role":"assistant","content":"b"}]"#;
+        let (turns, _) = turns(&serde_json::from_str(messages).unwrap());
+        assert_eq!(turns.iter().map(|turn| turn.message).collect::<Vec<_>>(), [0, 0, 1]);
+    }
+
+    #[test]
+    fn parts_that_are_not_understood_are_named() {
+        let warnings = |messages: &str| read(messages).1;
+        assert_eq!(
+            warnings(
+                r#"[{"role":"critic"},{"type":"agent_handoff"},{"type":"function_call","arguments":"{}"},
+                {"role":"assistant","function_call":"get","content":[{"type":"new_thing"},{"surprise":1},5,{"type":"tool_use","id":"t"}]},
+                {"role":"tool","tool_call_id":"t9","content":"x"}]"#
+            ),
+            [
+                "`messages[0]` has the unknown role `critic`",
+                "`messages[1]` has the unknown type `agent_handoff`",
+                "`messages[2]` is a call without a name",
+                "`messages[3].content[0]` has the unknown type `new_thing`",
+                "`messages[3].content[1]` has the unknown type `surprise`",
+                "`messages[3].content[2]` should be an object, not a number",
+                "`messages[3].content[3]` is a call without a name",
+                "`messages[3].function_call` has no `name`",
+                "`messages[4]` has a result of a call that is not in the messages",
+            ]
+        );
     }
 
     #[test]

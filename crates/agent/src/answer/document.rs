@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use super::Answer;
+use super::{Answer, MISSING_NAME};
+use crate::transcript::content_block::ContentBlock;
 use crate::transcript::{ReportedCall, given};
 
 /// Fields that may hold an answer's text. The first one that is a string is used.
@@ -92,7 +93,24 @@ pub(crate) fn block(block: &Map<String, Value>, answer: &mut Answer) -> bool {
             let content = block.get("content").unwrap_or(&Value::Null);
             answer.result(text("tool_use_id").unwrap_or_default(), &join_texts(content), is_error);
         }
-        kind => return matches!(kind, "thinking" | "redacted_thinking" | "reasoning"),
+        "thinking" | "redacted_thinking" | "reasoning" => {}
+        _ => return call_of(block, answer),
+    }
+    true
+}
+
+/// Reads a call, or the result of one, in the form of another API. Returns `true` if it is one.
+fn call_of(block: &Map<String, Value>, answer: &mut Answer) -> bool {
+    match ContentBlock::read(block) {
+        ContentBlock::Call(call) => {
+            let id = call.id.clone();
+            answer.call(id.as_deref(), call);
+        }
+        ContentBlock::Result(result) => {
+            answer.result(result.id.or(result.name).unwrap_or_default(), &result.content.into(), result.is_error);
+        }
+        ContentBlock::NamelessCall => answer.add_warning(MISSING_NAME.to_owned()),
+        ContentBlock::Text(_) | ContentBlock::Other | ContentBlock::Unknown(_) => return false,
     }
     true
 }
@@ -134,7 +152,7 @@ pub(crate) fn item(item: &Map<String, Value>, answer: &mut Answer) -> bool {
             true
         }
         "reasoning" => true,
-        _ => false,
+        _ => call_of(item, answer),
     }
 }
 

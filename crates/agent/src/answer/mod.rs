@@ -8,7 +8,7 @@ pub(super) mod usage;
 use std::collections::HashMap;
 
 use model::foreign_json;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 pub(super) use self::reported::Reported;
 use self::usage::Count;
@@ -115,7 +115,7 @@ impl Answer {
             return self.add_warning(format!("`{name}` is not a list"));
         };
         for (index, written) in calls.iter().enumerate() {
-            match written.as_object().and_then(|call| ReportedCall::read(&usual(call))) {
+            match written.as_object().and_then(ReportedCall::read) {
                 Some(given) => {
                     let id = given.id.clone();
                     self.call(id.as_deref(), given);
@@ -135,6 +135,13 @@ impl Answer {
             }
         }
         self.output.iter_mut().chain(&mut self.raw).for_each(foreign_json::settle_value);
+    }
+
+    /// Returns `true` if it says which tools were called, and all of it is understood: every warning is about a call
+    /// that is not completely known.
+    pub(crate) fn knows_calls(&self) -> bool {
+        let is_nameless = |piece: &Piece| matches!(piece, Piece::Call(call) if call.name.is_empty());
+        self.tells_calls && self.warnings.is_empty() && !self.pieces.iter().any(is_nameless)
     }
 
     /// Adds a warning about an irregularity that does not stop the conversation.
@@ -173,18 +180,4 @@ impl Answer {
         }
         text
     }
-}
-
-/// Renames the fields of a call in the Vercel AI SDK format to their usual names.
-fn usual(call: &Map<String, Value>) -> Map<String, Value> {
-    const NAMES: [(&str, &str); 3] = [("toolName", "name"), ("toolCallId", "id"), ("output", "result")];
-    let mut call = call.clone();
-    for (other, usual) in NAMES {
-        if !call.contains_key(usual)
-            && let Some(value) = call.remove(other)
-        {
-            call.insert(usual.to_owned(), value);
-        }
-    }
-    call
 }

@@ -22,7 +22,7 @@ pub(crate) struct Reported {
     /// The calls and the text.
     pub(crate) turns: Vec<ReportedTurn>,
     pub(crate) usage: Usage,
-    /// True if the answer says which tools were called.
+    /// True if the answer says which tools were called, and all of it is understood.
     pub(crate) tells_calls: bool,
     /// Error reported by the agent.
     pub(crate) error: Option<String>,
@@ -56,7 +56,7 @@ impl Reported {
         if !answer.has_text() && !answer.has_calls() && error.is_none() {
             return None;
         }
-        let (text, usage, tells_calls) = (answer.text(), answer.count.usage(), answer.tells_calls);
+        let (text, usage, tells_calls) = (answer.text(), answer.count.usage(), answer.knows_calls());
         let turns = of_answer(calls(&mut answer), text.as_deref());
         let result = extra_result(map, text.as_deref());
         Some(Self { text, turns, usage, tells_calls, error, result, warnings: answer.warnings })
@@ -127,6 +127,29 @@ mod tests {
         }
         for empty in [json!({}), json!({"reply": "hi"}), json!({"message": null, "usage": {"input": 1}})] {
             assert!(read(empty.clone()).is_none(), "{empty}");
+        }
+    }
+
+    #[test]
+    fn calls_in_other_forms_are_read_and_those_that_cannot_be_read_hide_calls() {
+        for call in [
+            json!({"type": "tool-call", "toolCallId": "c", "toolName": "get", "input": {"a": 1}}),
+            json!({"type": "function_call", "call_id": "c", "name": "get", "arguments": "{\"a\":1}"}),
+            json!({"type": "toolCall", "id": "c", "name": "get", "arguments": {"a": 1}}),
+        ] {
+            let answer = read(json!({"content": [call, {"type": "text", "text": "hi"}]})).unwrap();
+            assert_eq!((answer.turns[0].calls[0].name.as_str(), answer.tells_calls), ("get", true), "{call}");
+        }
+        for hidden in [
+            json!({"text": "hi", "tool_calls": [{"args": {}}]}),
+            json!({"content": [{"type": "function_call", "arguments": "{}"}, {"type": "text", "text": "hi"}]}),
+            json!({"output": [
+                {"type": "function_call_output", "call_id": "c", "output": "1"},
+                {"type": "message", "content": [{"type": "output_text", "text": "hi"}]},
+            ]}),
+        ] {
+            let answer = read(hidden.clone()).unwrap();
+            assert!(!answer.tells_calls && !answer.warnings.is_empty(), "{hidden}");
         }
     }
 

@@ -23,7 +23,7 @@ pub(super) struct ReturnValue {
     /// The whole return value.
     pub(super) result: Json,
     pub(super) usage: Usage,
-    /// True if it says which tools were called.
+    /// True if it says which tools were called, and all of it is understood.
     pub(super) tells_calls: bool,
     /// Warnings about irregularities in it.
     pub(super) warnings: Vec<String>,
@@ -52,15 +52,16 @@ impl ReturnValue {
             None => Default::default(),
         };
         if turns.is_empty() {
-            turns = of_answer(calls(&map), text.as_deref());
+            turns = of_answer(calls(&map, &mut warnings), text.as_deref());
         }
         let odd: Vec<String> = odd_keys(&map).collect();
-        let tells_calls = CALLS.iter().any(|key| map.contains_key(*key));
+        let lists_calls = CALLS.iter().any(|key| map.contains_key(*key));
+        let tells_calls = lists_calls && warnings.is_empty();
         let has_answer = ["output", "messages", "tools", "tool_calls"].iter().any(|key| map.contains_key(*key));
         let is_empty = !has_answer && (map.is_empty() || !odd.is_empty());
         warnings.extend(odd);
         let usage = map.get("usage").and_then(Json::as_object).map(usage).unwrap_or_default();
-        Some(Self { turns, text, usage, tells_calls, warnings, is_empty, result: whole(map, tells_calls) })
+        Some(Self { turns, text, usage, tells_calls, warnings, is_empty, result: whole(map, lists_calls) })
     }
 }
 
@@ -76,16 +77,24 @@ fn odd_keys(map: &Map<String, Json>) -> impl Iterator<Item = String> {
     })
 }
 
-/// Returns the calls that are listed next to the answer rather than in messages.
-fn calls(map: &Map<String, Json>) -> Vec<ReportedCall> {
-    let listed = ["tools", "tool_calls"].into_iter().filter_map(|key| map.get(key)?.as_array()).flatten();
-    listed.filter_map(|call| ReportedCall::read(call.as_object()?)).collect()
+/// Returns the calls that are listed next to the answer rather than in messages, and warns about those without a name.
+fn calls(map: &Map<String, Json>, warnings: &mut Vec<String>) -> Vec<ReportedCall> {
+    let mut calls = Vec::new();
+    for key in ["tools", "tool_calls"] {
+        for (index, call) in map.get(key).and_then(Json::as_array).into_iter().flatten().enumerate() {
+            match call.as_object().and_then(ReportedCall::read) {
+                Some(call) => calls.push(call),
+                None => warnings.push(format!("`{key}[{index}]` has no `name`")),
+            }
+        }
+    }
+    calls
 }
 
 /// Returns the whole `map`. Without messages and calls, `messages` is null: the module did not report what happened
 /// before its answer.
-fn whole(mut map: Map<String, Json>, tells_calls: bool) -> Json {
-    if !tells_calls {
+fn whole(mut map: Map<String, Json>, lists_calls: bool) -> Json {
+    if !lists_calls {
         map.insert("messages".to_owned(), Json::Null);
     }
     Json::Object(map)

@@ -26,10 +26,12 @@ mod chat;
 mod claude_code;
 mod codex;
 mod command_line;
+mod conversation;
 mod custom;
 mod description;
 mod engine;
 mod event_sink;
+pub mod evidence;
 mod executor;
 pub mod fake;
 mod field;
@@ -37,15 +39,18 @@ mod forged_reply;
 mod http;
 mod http_client;
 mod json;
+mod json_lines;
 mod lines;
 mod mcp;
 mod model_request;
+mod native_call;
 mod network;
 mod opencode;
 mod own_tools;
 mod pricing;
 mod process;
 mod program;
+mod question;
 mod recorded;
 mod reference;
 mod resolve;
@@ -57,6 +62,7 @@ mod subprocess;
 #[cfg(test)]
 mod tests;
 mod tool_rule;
+mod traces;
 mod transcript;
 mod turn;
 mod vendor;
@@ -77,6 +83,7 @@ pub use activity::Activity;
 pub use address_error::AddressError;
 pub use adversary::{ADVERSARIES, Adversary, Role};
 pub use call_ids::CallIds;
+pub use conversation::{Conversation, Origin};
 pub use description::{Costs, Description};
 pub use event_sink::EventSink;
 pub use executor::{Call, Executor};
@@ -158,7 +165,7 @@ pub trait Agent: Send + Sync {
     /// Returns the problems with a project's configuration. It is called once for each configuration. Relative paths
     /// in it are resolved against `directory`.
     fn check_config(&self, config: &Node, directory: &Path, _state: &Arc<RunState>) -> Vec<Diagnostic> {
-        self.description().program.map(|_| program::check_config(config, directory)).unwrap_or_default()
+        self.description().program.map(|_| program::check_config(config, directory, &[])).unwrap_or_default()
     }
 
     /// Returns the tools that the agent is known to have in a trial of `case`, to find misspelt names in assertions.
@@ -232,6 +239,20 @@ pub trait Agent: Send + Sync {
     /// answers are recorded, the variable is set to a dummy key.
     fn missing_key(&self, _host: &Host, _name: Option<&str>) -> Option<String> {
         None
+    }
+
+    /// Returns the ports of this program on loopback to which its program sends what it did. They can be reached whatever
+    /// the network policy is.
+    ///
+    /// # Errors
+    /// Returns the reason why there is no such port.
+    fn own_ports(&self, _context: &SessionContext) -> Result<Vec<u16>, Breakage> {
+        Ok(Vec::new())
+    }
+
+    /// Returns `true` if its program must reach such a port from the sandbox, which it cannot on another machine.
+    fn needs_own_ports(&self, _config: Option<&Configured>) -> bool {
+        false
     }
 
     /// Removes the files outside the sandbox that conversations in the directory `sandbox` left behind because their
@@ -372,6 +393,7 @@ pub struct RunState {
     answers: recorded::AnswerFiles,
     versions: program::ProgramVersions,
     programs: http::StartedPrograms,
+    receivers: traces::Receivers,
     logs: Option<PathBuf>,
 }
 
@@ -388,6 +410,7 @@ impl RunState {
             answers: recorded::AnswerFiles::default(),
             versions: program::ProgramVersions::default(),
             programs: http::StartedPrograms::default(),
+            receivers: traces::Receivers::default(),
             logs: None,
         }
     }

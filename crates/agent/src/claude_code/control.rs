@@ -1,7 +1,6 @@
 //! Messages written to Claude Code's stdin: user messages, and both directions of the control protocol, one JSON
 //! object per line.
 
-use model::Question;
 use serde_json::{Value, json};
 
 /// Answer for the model if no answer was prepared for its question.
@@ -130,25 +129,6 @@ pub(super) fn interrupt() -> Value {
     json!({"type": "control_request", "request_id": "interrupt", "request": {"subtype": "interrupt"}})
 }
 
-/// Returns the questions in the arguments of an AskUserQuestion call. Questions without text are skipped.
-pub(super) fn questions(input: &Value) -> Vec<Question> {
-    let ask = |from: &Value| {
-        let question = from.get("question")?.as_str().filter(|text| !text.is_empty())?.to_owned();
-        let options = from.get("options").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-        let label = |option: &Value| option.get("label").unwrap_or(option).as_str().map(str::to_owned);
-        Some(Question {
-            question,
-            options: options.iter().filter_map(label).collect(),
-            multi_select: from.get("multiSelect").and_then(Value::as_bool).unwrap_or(false),
-            ..Question::default()
-        })
-    };
-    match input.get("questions").and_then(Value::as_array) {
-        Some(batch) => batch.iter().filter_map(ask).collect(),
-        None => ask(input).into_iter().collect(),
-    }
-}
-
 /// Adds the answers to the arguments. A question without an answer gets a notice, so that the agent continues.
 pub(super) fn answered(mut input: Value, answers: Vec<(String, Option<String>)>) -> Value {
     if let Some(fields) = input.as_object_mut()
@@ -165,6 +145,7 @@ pub(super) fn answered(mut input: Value, answers: Vec<(String, Option<String>)>)
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::question::questions;
 
     fn request(value: &Value) -> Request {
         Request::read(&json!({"type": "control_request", "request_id": "r1", "request": value})).unwrap()

@@ -15,7 +15,7 @@ use crate::lines::Content;
 use crate::turn::SILENT;
 
 /// Name of the model in messages that were not written by a model.
-const SYNTHETIC: &str = "<synthetic>";
+pub(super) const SYNTHETIC: &str = "<synthetic>";
 
 /// Meaning of a line.
 #[derive(Debug, Clone, PartialEq)]
@@ -328,7 +328,7 @@ impl Interpreter {
 }
 
 /// Reads a block of a model message as a step.
-fn step(block: &Value, message: &str, parent: Option<&String>) -> Option<Step> {
+pub(super) fn step(block: &Value, message: &str, parent: Option<&String>) -> Option<Step> {
     let (message, parent) = (message.to_owned(), parent.cloned());
     match text(block, "type")? {
         "text" => {
@@ -363,7 +363,7 @@ fn results(line: &Value) -> Vec<CliEvent> {
 }
 
 /// Returns the result of a tool; `None` if it does not name its call.
-fn tool_result(block: &Value) -> Option<ToolResult> {
+pub(super) fn tool_result(block: &Value) -> Option<ToolResult> {
     Some(ToolResult {
         id: owned(block, "tool_use_id")?,
         content: texts(block.get("content").unwrap_or(&Value::Null)),

@@ -7,6 +7,7 @@ mod exposure;
 mod launch;
 mod meter;
 mod session;
+pub(crate) mod session_file;
 mod sign_in;
 mod skill_name;
 mod slash;

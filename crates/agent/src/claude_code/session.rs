@@ -17,6 +17,7 @@ use crate::SessionContext;
 use crate::json::text;
 use crate::lines::{Line, Notices};
 use crate::process::{Output, Process};
+use crate::question::questions;
 use crate::resolve::Resolver;
 use crate::session::Session;
 use crate::turn::{INTERRUPTED, Turn, unless_stopped};
@@ -206,7 +207,7 @@ impl ClaudeCodeSession {
     fn answer(&self, cli: &mut Cli, request: &Request, turn: &mut Turn) -> Value {
         match &request.kind {
             RequestKind::Tool { name, input, call_id } if model::tool::effect(name) == Effect::Ask => {
-                let answers = control::questions(input)
+                let answers = questions(input)
                     .into_iter()
                     .map(|asked| {
                         let question = asked.question.clone();

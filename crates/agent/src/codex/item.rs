@@ -41,7 +41,7 @@ pub(super) fn is_shell(name: &str) -> bool {
 }
 
 /// Converts a call as made by the model.
-pub(super) fn call(id: &str, namespace: Option<&str>, name: &str, input: Value, message: &str) -> ToolCall {
+pub(crate) fn call(id: &str, namespace: Option<&str>, name: &str, input: Value, message: &str) -> ToolCall {
     let (canonical, input) = match namespace {
         Some(server) if server.starts_with("mcp__") => (format!("{server}__{name}"), input),
         _ if is_shell(name) => ("Bash".to_owned(), shell_input(input)),

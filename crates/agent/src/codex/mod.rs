@@ -3,11 +3,12 @@
 
 pub(super) mod command;
 mod follower;
-mod item;
+pub(super) mod item;
 mod launch;
 mod meter;
 mod rollout;
 mod session;
+pub(crate) mod session_file;
 mod sign_in;
 mod stream;
 #[cfg(test)]

@@ -96,8 +96,13 @@ impl Rollout {
             Content::Damaged => return vec![ThreadEvent::Damaged],
             Content::TooDeep => return vec![ThreadEvent::TooDeep],
         };
+        self.entry(&line)
+    }
+
+    /// Interprets an entry.
+    pub(super) fn entry(&mut self, line: &Value) -> Vec<ThreadEvent> {
         let payload = line.get("payload").unwrap_or(&Value::Null);
-        match text(&line, "type").unwrap_or_default() {
+        match text(line, "type").unwrap_or_default() {
             "session_meta" => named(payload, "cli_version", ThreadEvent::Version),
             "turn_context" => {
                 if let Some(work) = text(payload, "cwd") {

@@ -289,7 +289,7 @@ fn defect(event: &str, part: &Value) -> Option<&'static str> {
 }
 
 /// Reads a part of a message as steps. `parent` is the call that started the sub-agent, if there is one.
-fn steps(part: &Value, parent: Option<&String>) -> Vec<Step> {
+pub(super) fn steps(part: &Value, parent: Option<&String>) -> Vec<Step> {
     let (message, content) = (text(part, "messageID"), text(part, "text"));
     match text(part, "type") {
         "text" => vec![Step::Text { message: message.to_owned(), text: content.to_owned(), parent: parent.cloned() }],
@@ -315,14 +315,14 @@ fn calls(part: &Value, message: &str, parent: Option<&String>) -> Vec<Step> {
 }
 
 /// Returns the sub-agent that a call has started.
-fn sub_agent(part: &Value) -> Option<SubAgent> {
+pub(super) fn sub_agent(part: &Value) -> Option<SubAgent> {
     let session = part.pointer("/state/metadata/sessionId").and_then(Value::as_str)?;
     let is_task = text(part, "tool") == "task";
     is_task.then(|| SubAgent { call: text(part, "callID").to_owned(), session: session.to_owned() })
 }
 
 /// Returns the ending for an error, depending on who is at fault.
-fn fault(error: &Value) -> Ending {
+pub(super) fn fault(error: &Value) -> Ending {
     let name = text(error, "name");
     let data = error.get("data").unwrap_or(&Value::Null);
     let message = match text(data, "message") {

@@ -7,6 +7,7 @@ mod log;
 mod permission;
 mod provider;
 mod session;
+pub(crate) mod session_file;
 #[cfg(test)]
 pub(super) mod tests;
 pub(super) mod tool;

@@ -104,7 +104,7 @@ pub(super) fn refusal(result: &ToolResult) -> Option<String> {
     refused.then(|| result.content.split_inclusive('.').next().unwrap_or_default().to_owned())
 }
 
-fn call(id: &str, tool: &str, input: Value, message: &str) -> ToolCall {
+pub(crate) fn call(id: &str, tool: &str, input: Value, message: &str) -> ToolCall {
     let Some(own) = OWN.iter().find(|own| own.name == tool) else {
         return ToolCall::new(id, tool, input, message);
     };

@@ -4,6 +4,7 @@ use model::{Ending, Question, Usage};
 use serde_json::{Map, Value};
 
 use super::super::transcript::ReportedTurn;
+use crate::conversation::Conversation;
 use crate::turn::Turn;
 
 /// One recorded answer.
@@ -14,8 +15,12 @@ pub(super) struct RecordedAnswer {
     /// Position in its file of the case that it answers.
     pub(super) index: Option<usize>,
     pub(super) turns: Vec<ReportedTurn>,
+    /// The conversation instead of turns, if another program recorded it.
+    pub(super) conversation: Option<Conversation>,
     /// True if it is a trial from the report, which does not assign its steps to user messages.
     pub(super) is_record: bool,
+    /// Reason why there may be calls that are not in the turns.
+    pub(super) missing_calls: Option<String>,
     /// True if the line says which tools were called.
     pub(super) tells_calls: bool,
     /// User message, from 0, to which the last turn belongs.
@@ -60,6 +65,26 @@ const OF_THE_HARNESS: &[&str] = &[
 const OF_A_RECORD: &[&str] = &["id", "suite", "case", "arm", "repetition", "outcome"];
 
 impl RecordedAnswer {
+    /// Creates an answer from a conversation that another program recorded.
+    pub(super) fn of(conversation: Conversation) -> Self {
+        Self {
+            case: conversation.case.clone(),
+            missing_calls: conversation.missing_calls.clone(),
+            tells_calls: true,
+            last_message: conversation.message(),
+            output: conversation.answer.clone(),
+            ending: match &conversation.ending {
+                Ending::Finished => RecordedEnding::Finished,
+                other => RecordedEnding::Other(other.clone()),
+            },
+            usage: conversation.usage,
+            session_id: conversation.session_id.clone(),
+            model: conversation.model.clone(),
+            conversation: Some(conversation),
+            ..Self::default()
+        }
+    }
+
     /// Returns the ending.
     pub(super) fn ending(&self, turn: &mut Turn) -> Ending {
         match &self.ending {

@@ -1,12 +1,15 @@
-//! A file with answers as JSON lines. `docs/reference/recorded-answers.md` describes the format.
+//! Answers from a file of JSON lines, which `docs/reference/recorded-answers.md` describes, or from a file in another
+//! format. A folder of such files has one for each case.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use model::{Diagnostic, Source, Span, nearest};
 
 use super::answer::RecordedAnswer;
 use super::line::LineReader;
+use crate::evidence::{self, Evidence};
 
 /// Content of a file of answers.
 #[derive(Debug, Default)]
@@ -32,33 +35,73 @@ const MAX_SUGGESTIONS: usize = 20;
 
 impl Answers {
     /// Parses `text`, the content of the file at `path`.
+    #[cfg(test)]
     pub(super) fn parse(path: &str, text: String) -> Self {
-        let source = Source::new(path, text);
-        let mut answers = Self { lines: Vec::with_capacity(source.text.lines().count()), ..Self::default() };
+        let mut answers = Self::default();
+        answers.read(path, text.into_bytes(), None);
+        answers.finish();
+        answers
+    }
+
+    /// Adds the content of the file at `path`. A conversation without a case gets the name `case`.
+    pub(super) fn read(&mut self, path: &str, bytes: Vec<u8>, case: Option<&str>) {
+        if let Some(evidence) = evidence::read_archive(path, &bytes) {
+            return self.add_evidence(evidence, case);
+        }
+        let source = match files::decode(bytes) {
+            Ok(text) => Source::new(path, text),
+            Err(error) => {
+                let (text, at) = error.guess();
+                let problem = Diagnostic::error(error.to_string());
+                return self.problems.push(problem.at(Source::new(path, text).excerpt(Span::new(at, at + 1))));
+            }
+        };
+        match evidence::read(&source) {
+            Some(evidence) => self.add_evidence(evidence, case),
+            None => self.read_lines(&source),
+        }
+    }
+
+    fn add_evidence(&mut self, evidence: Evidence, case: Option<&str>) {
+        self.problems.extend(evidence.problems);
+        for mut conversation in evidence.conversations {
+            conversation.case = conversation.case.or_else(|| case.map(str::to_owned));
+            self.add(RecordedAnswer::of(conversation));
+        }
+    }
+
+    fn read_lines(&mut self, source: &Arc<Source>) {
+        let before = self.lines.len();
         let mut odd_keys = HashSet::new();
         let mut start = 0;
         for text in source.text.split_inclusive('\n') {
-            let mut line =
-                LineReader { source: &source, start, text, problems: &mut answers.problems, odd_keys: &mut odd_keys };
+            let mut line = LineReader { source, start, text, problems: &mut self.problems, odd_keys: &mut odd_keys };
             start += text.len();
             if text.trim().is_empty() {
                 continue;
             }
             let answer = line.answer();
-            let at = answers.lines.len();
-            match (&answer.case, answer.index) {
-                (Some(case), _) => answers.by_case.entry(case.clone()).or_default().push(at),
-                (None, Some(index)) => answers.by_index.entry(index).or_default().push(at),
-                (None, None) => answers.any_by_position = true,
-            }
-            answers.lines.push(answer);
+            self.add(answer);
         }
-        if answers.lines.is_empty() {
+        if self.lines.len() == before {
             let empty = Diagnostic::error("a file of answers must have at least one line");
-            answers.problems.push(empty.at(source.excerpt(Span::default())));
+            self.problems.push(empty.at(source.excerpt(Span::default())));
         }
-        answers.is_broken = answers.problems.iter().any(Diagnostic::is_error);
-        answers
+    }
+
+    fn add(&mut self, answer: RecordedAnswer) {
+        let at = self.lines.len();
+        match (&answer.case, answer.index) {
+            (Some(case), _) => self.by_case.entry(case.clone()).or_default().push(at),
+            (None, Some(index)) => self.by_index.entry(index).or_default().push(at),
+            (None, None) => self.any_by_position = true,
+        }
+        self.lines.push(answer);
+    }
+
+    /// Must be called once all files were read.
+    pub(super) fn finish(&mut self) {
+        self.is_broken = self.problems.iter().any(Diagnostic::is_error);
     }
 
     /// Returns `true` if a line may answer `case`, whose position in its file is `index`.

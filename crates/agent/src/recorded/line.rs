@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use super::super::transcript::{self, ReportedCall, ReportedTurn, as_text, given, kind, spread};
 use super::answer::{RecordedAnswer, RecordedEnding, is_record, result};
 use crate::answer::{document, usage};
+use crate::json_lines::syntax_problem;
 
 /// Known keys, including those of a trial from the report that resemble one of them.
 const KEYS: &[&str] = &[
@@ -80,16 +81,9 @@ impl LineReader<'_> {
         let value: Value = match foreign_json::parse(self.text.trim_end()) {
             Ok(value) => value,
             Err(error) => {
-                let column = error.column().saturating_sub(1);
-                let text = error.to_string();
-                let what = text.split(" at line ").next().unwrap_or(&text);
+                let (problem, column) = syntax_problem(&error);
                 let span = Span::new(self.start + column, self.start + column + 1);
-                let (message, help) = if what.starts_with("recursion limit") {
-                    ("this line is nested too deeply to be read".to_owned(), "the limit is 127 levels")
-                } else {
-                    (format!("this line is not valid JSON: {what}"), "each line is one JSON object")
-                };
-                self.problems.push(Diagnostic::error(message).at(self.source.excerpt(span)).help(help));
+                self.problems.push(problem.at(self.source.excerpt(span)));
                 return RecordedAnswer::default();
             }
         };
@@ -158,7 +152,7 @@ impl LineReader<'_> {
         };
         let calls = self.calls(map);
         let turns = self.turns(map, "turns").or_else(|| self.turns(map, "turn_count"));
-        answer.turns = self.messages(map);
+        (answer.turns, answer.missing_calls) = self.messages(map);
         if answer.turns.is_empty() {
             answer.turns = spread(calls, answer.output.as_deref(), turns);
         } else {
@@ -172,14 +166,16 @@ impl LineReader<'_> {
     }
 
     /// Reads the model's turns from the messages. Irregularities in them are the agent's own, so they are not errors.
-    fn messages(&mut self, map: &Map<String, Value>) -> Vec<ReportedTurn> {
-        let Some(messages) = map.get("messages") else { return Vec::new() };
+    /// Also returns the first part that is not understood.
+    fn messages(&mut self, map: &Map<String, Value>) -> (Vec<ReportedTurn>, Option<String>) {
+        let Some(messages) = map.get("messages") else { return (Vec::new(), None) };
         let (turns, warnings) = transcript::turns(messages);
-        for warning in warnings {
+        for warning in &warnings {
             let place = self.place("messages");
-            self.problems.push(Diagnostic::warning(warning).at(place));
+            let help = "assertions about calls that are not in the record are undecided";
+            self.problems.push(Diagnostic::warning(warning.clone()).at(place).help(help));
         }
-        turns
+        (turns, warnings.into_iter().next())
     }
 
     fn calls(&mut self, map: &Map<String, Value>) -> Vec<ReportedCall> {

@@ -1,16 +1,18 @@
-//! The `recorded` agent: replays previously recorded answers. `recorded:FILE` names a file of JSON lines, whose format
-//! is documented in [`answers`].
+//! The `recorded` agent: replays previously recorded answers. `recorded:FILE` names a file of JSON lines, a file in one
+//! of the formats of [`evidence`](crate::evidence), or a folder of such files.
 
 mod answer;
 mod answers;
 mod line;
 
 use std::collections::BTreeMap;
+use std::fs::{self, Metadata};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
-use model::{Diagnostic, Ending, Step, Usage, UserMessage};
+use model::{Diagnostic, Ending, Step, UserMessage};
 use sandbox::{BoxFuture, Breakage};
 
 use self::answer::RecordedAnswer;
@@ -18,9 +20,12 @@ use self::answers::Answers;
 use super::step_recorder::StepRecorder;
 use super::transcript::{ReportedTurn, perform};
 use super::{Agent, CaseContext, Costs, Description, RunState, SessionContext};
+use crate::conversation::Conversation;
 use crate::session::Session;
 use crate::turn::{Turn, finished};
 
+/// Endings of the names of files that are read in a folder.
+const ENDINGS: [&str; 3] = ["eval", "json", "jsonl"];
 /// Maximum size of a file of answers, in bytes.
 const MAX_FILE_BYTES: u64 = 1 << 30;
 
@@ -49,34 +54,74 @@ impl AnswerFiles {
 
     /// Returns the content of `file`, relative to `cwd`, and reads it again only if it has changed.
     fn read(&self, cwd: &Path, file: &Path) -> std::io::Result<Arc<Answers>> {
-        let path = cwd.join(file);
-        let meta = path.metadata()?;
-        // Reading a pipe would block, and a device may have no end.
-        if !meta.is_file() {
-            return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, "it is not a regular file"));
-        }
-        let stamp = (meta.modified().ok(), meta.len());
+        let found = paths(cwd, file)?;
+        let stamp = found.iter().fold(Stamp::default(), |stamp, found| {
+            (stamp.0.max(found.meta.modified().ok()), stamp.1 + found.meta.len())
+        });
         let mut files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((known, answers)) = files.get(file)
             && *known == stamp
         {
             return Ok(Arc::clone(answers));
         }
-        let text = files::read_named_text(&path, MAX_FILE_BYTES)?;
-        let answers = Arc::new(Answers::parse(&file.to_string_lossy(), text));
+        let mut answers = Answers::default();
+        for FoundFile { path, case, .. } in &found {
+            let bytes = files::read_named(&cwd.join(path), MAX_FILE_BYTES)?;
+            answers.read(&path.to_string_lossy(), bytes, case.as_deref());
+        }
+        answers.finish();
+        let answers = Arc::new(answers);
         files.insert(file.to_owned(), (stamp, Arc::clone(&answers)));
         Ok(answers)
     }
 }
 
+/// A file to read.
+struct FoundFile {
+    /// Its path as the user would write it.
+    path: PathBuf,
+    meta: Metadata,
+    /// Case to which a conversation in it belongs that does not name one.
+    case: Option<String>,
+}
+
+/// Returns `file`, or the files in it if it is a folder.
+fn paths(cwd: &Path, file: &Path) -> io::Result<Vec<FoundFile>> {
+    let meta = cwd.join(file).metadata()?;
+    if meta.is_file() {
+        return Ok(vec![FoundFile { path: file.to_owned(), meta, case: None }]);
+    }
+    let invalid = |reason: &str| Err(io::Error::new(io::ErrorKind::InvalidInput, reason.to_owned()));
+    // Reading a pipe would block, and a device may have no end.
+    if !meta.is_dir() {
+        return invalid("it is neither a regular file nor a folder");
+    }
+    let mut found = Vec::new();
+    for entry in fs::read_dir(cwd.join(file))? {
+        let path = file.join(entry?.file_name());
+        let meta = cwd.join(&path).metadata()?;
+        let is_evidence = path.extension().is_some_and(|ending| ENDINGS.iter().any(|known| ending == *known));
+        if meta.is_file() && is_evidence {
+            let case = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+            found.push(FoundFile { path, meta, case });
+        }
+    }
+    if found.is_empty() {
+        return invalid("the folder has no file that ends with `.json`, `.jsonl` or `.eval`");
+    }
+    found.sort_by(|one, other| one.path.cmp(&other.path));
+    Ok(found)
+}
+
 static DESCRIPTION: Description = Description {
     efforts: Some(&[]),
     needs_sandbox: false,
+    is_replay: true,
     answers_at_once: true,
     takes_script: true,
     takes_tools: true,
     costs: Costs::Nothing,
-    ..Description::new("recorded", "answers from a file of JSON lines, `recorded:FILE`; needs no model")
+    ..Description::new("recorded", "answers, sessions and logs from a file or folder, `recorded:FILE`; needs no model")
 };
 
 impl Agent for Recorded {
@@ -198,21 +243,38 @@ impl RecordedSession {
         let is_last = at == self.last_message;
         let is_next = |given: &&ReportedTurn| given.message == at || (is_last && given.message > at);
         let given: Vec<&ReportedTurn> = answer.turns.iter().filter(is_next).collect();
-        if !answer.tells_calls {
+        if let Some(reason) = &answer.missing_calls {
+            turn.record(Step::CallsMissing { reason: reason.clone() })?;
+        } else if !answer.tells_calls {
             turn.record(Step::CallsUnreported)?;
         }
-        let last_text = perform(given, &mut self.step_recorder, turn).await?.map(str::to_owned);
+        let last_text = match &answer.conversation {
+            Some(conversation) => {
+                let is_next = |of: usize| of == at || (is_last && of > at);
+                for (_, step) in conversation.steps.iter().filter(|(of, _)| is_next(*of)) {
+                    // Yields from time to time, so that the trial's timeout is checked even during long transcripts.
+                    tokio::task::consume_budget().await;
+                    turn.check_stop()?;
+                    turn.record(step.clone())?;
+                }
+                conversation.last_text(if is_last { answer.last_message } else { at }).map(str::to_owned)
+            }
+            None => perform(given, &mut self.step_recorder, turn).await?.map(str::to_owned),
+        };
+        let usage_of = |told: &Conversation| told.usage_of(at, is_last);
         if !is_last {
-            return turn.record(finished(false, Usage::default(), last_text, None));
+            let usage = answer.conversation.as_ref().map(usage_of).unwrap_or_default();
+            return turn.record(finished(false, usage, last_text, None));
         }
         for question in &answer.questions {
             let _ = turn.ask(question.clone());
         }
         let ending = answer.ending(turn);
         let is_error = ending != Ending::Finished;
+        let usage = answer.conversation.as_ref().map_or(answer.usage, usage_of);
         let text = answer.output.clone().or(last_text);
         let (subtype, result) = (answer.subtype().to_owned(), answer.result.clone());
-        let recorded = turn.record(Step::Finished { subtype, is_error, usage: answer.usage, text, result });
+        let recorded = turn.record(Step::Finished { subtype, is_error, usage, text, result });
         if is_error { Err(ending) } else { recorded }
     }
 
@@ -224,7 +286,7 @@ impl RecordedSession {
         turn.record(Step::Session {
             session_id: answer.session_id.clone(),
             model: answer.model.clone(),
-            agent_version: None,
+            agent_version: answer.conversation.as_ref().and_then(|told| told.agent_version.clone()),
             tools: Vec::new(),
             auth: None,
         })
@@ -237,7 +299,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::tests::harness::{AgentHarness, case, new_run, response, run_state};
+    use crate::tests::harness::{AgentHarness, TestRun, case, new_run, response, run_state};
 
     fn file(text: &str) -> (tempfile::TempDir, String) {
         let dir = tempfile::tempdir().unwrap();
@@ -357,6 +419,74 @@ mod tests {
         let played = limited.play(&Recorded).await.unwrap();
         assert_eq!(played.endings, [Ending::OutOfBudget { budget: Budget::Turns, limit: 1.0 }]);
         assert_eq!(played.calls().len(), 1);
+    }
+
+    /// Returns `true` if the calls of the last reply are not completely known.
+    fn hides_calls(played: &TestRun) -> bool {
+        played.turn.trace().replies.iter().any(|reply| reply.calls_missing.is_some())
+    }
+
+    #[tokio::test]
+    async fn calls_in_blocks_are_replayed_and_unknown_blocks_hide_calls() {
+        let block = |block: &str| {
+            format!(
+                "{{\"case\":\"a\",\"messages\":[{{\"role\":\"user\",\"content\":\"go\"}},{{\"role\":\"assistant\",\"content\":[{block}]}}]}}"
+            )
+        };
+        let (_dir, path) = file(&block(r#"{"type":"tool_use","id":"t","name":"Bash","input":{"command":"ls"}}"#));
+        let played = harness(&path, case("a", &["go"])).play(&Recorded).await.unwrap();
+        assert_eq!((played.calls().as_slice(), hides_calls(&played)), (&[("Bash", "(none)", false)][..], false));
+        let (_dir, path) = file(&block(r#"{"type":"text","text":"hi"},{"type":"robot_use","arm":1}"#));
+        let played = harness(&path, case("a", &["go"])).play(&Recorded).await.unwrap();
+        assert_eq!((played.calls().len(), hides_calls(&played)), (0, true));
+        let problems = Recorded.check_argument(Some(&path), &run_state());
+        assert!(problems[0].to_string().ends_with("`messages[1].content[1]` has the unknown type `robot_use`"));
+    }
+
+    #[tokio::test]
+    async fn a_session_of_another_program_is_replayed_message_by_message() {
+        let session = std::fs::read_to_string("tests/evidence/claude-session.jsonl").unwrap();
+        let (_dir, path) = file(&session);
+        let played = harness(&path, case("a", &["Write it.", "Check it."])).play(&Recorded).await.unwrap();
+        let trace = played.turn.trace();
+        let replies: Vec<_> = trace.turns.iter().map(|turn| (turn.user_message, turn.text.as_str())).collect();
+        let said = ["Let me look.", "", "greeting.txt says Hello.", "", "The check passes."];
+        assert_eq!(replies, [(1, said[0]), (1, said[1]), (1, said[2]), (2, said[3]), (2, said[4])]);
+        assert_eq!((played.answer(), played.tokens()), (Some("The check passes."), Some(685)));
+        assert_eq!(
+            (played.endings.as_slice(), hides_calls(&played)),
+            (&[Ending::Finished, Ending::Finished][..], false)
+        );
+        let all_at_once = harness(&path, case("a", &["Do it."])).play(&Recorded).await.unwrap();
+        assert_eq!((all_at_once.calls().len(), all_at_once.answer()), (4, Some("The check passes.")));
+        let more = harness(&path, case("a", &["1", "2", "3"])).play(&Recorded).await.unwrap();
+        assert!(matches!(more.endings[2], Ending::InvalidTest { .. }));
+    }
+
+    #[tokio::test]
+    async fn the_files_of_a_folder_answer_the_cases_that_they_are_named_after() {
+        let dir = tempfile::tempdir().unwrap();
+        let copy = |from: &str, to: &str| {
+            std::fs::copy(Path::new("tests/evidence").join(from), dir.path().join(to)).unwrap();
+        };
+        copy("codex-rollout.jsonl", "greets.jsonl");
+        copy("inspect-log.json", "log.json");
+        std::fs::write(dir.path().join("README.md"), "Notes").unwrap();
+        let path = dir.path().to_string_lossy().into_owned();
+        let answer = async |id: &str, repetition| {
+            let harness = AgentHarness { repetition, ..harness(&path, case(id, &["go"])) };
+            harness.play(&Recorded).await.unwrap().answer().map(str::to_owned)
+        };
+        assert_eq!(answer("greets", 1).await.as_deref(), Some("The check passes."));
+        assert_eq!(answer("2", 1).await.as_deref(), Some("Your order 42 is on its way."));
+        assert_eq!(answer("late-parcel", 2).await.as_deref(), Some("Your order 42 is on its way."));
+        let empty = tempfile::tempdir().unwrap();
+        let problems = Recorded.check_argument(Some(&empty.path().to_string_lossy()), &run_state());
+        assert!(problems[0].message.ends_with("the folder has no file that ends with `.json`, `.jsonl` or `.eval`"));
+        let wrong = dir.path().join("latin.jsonl");
+        std::fs::write(&wrong, b"{\"case\":\"a\"}\n\xff\n").unwrap();
+        let problems = Recorded.check_argument(Some(&wrong.to_string_lossy()), &run_state());
+        assert!(problems[0].to_string().starts_with(&format!("{}:2:1: ", wrong.display())), "{}", problems[0]);
     }
 
     #[tokio::test]

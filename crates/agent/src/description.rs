@@ -63,6 +63,8 @@ pub struct Description {
     pub needs_sandbox: bool,
     /// True if it can work in a sandbox on another machine: it does not use files on this machine.
     pub works_remotely: bool,
+    /// True if it replays work that was done elsewhere, whose files are in no sandbox of the trial.
+    pub is_replay: bool,
     /// True if it does not wait for any process, model or clock.
     pub answers_at_once: bool,
     /// True if a case may name a script or prompt that determines the answers.
@@ -106,6 +108,7 @@ impl Description {
             evaluation_mode: PermissionMode::BypassPermissions,
             needs_sandbox: true,
             works_remotely: false,
+            is_replay: false,
             answers_at_once: false,
             takes_script: false,
             takes_tools: false,

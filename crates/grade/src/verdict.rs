@@ -4,7 +4,7 @@ use expect::SourceLocation;
 use model::{Capture, Evidence, Finding, Need, Position, Probed, Status, Trace};
 
 /// Reason for verdicts without a sandbox.
-pub(crate) const NO_SANDBOX: &str = "the agent worked without a sandbox";
+pub(crate) const NO_SANDBOX: &str = "the trial has no sandbox with the files of the agent";
 
 /// Returns the verdict for an assertion that needs `need` if there is nothing to look at. An agent cannot meet an
 /// assertion about its working directory by removing or closing it.

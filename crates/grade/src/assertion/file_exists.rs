@@ -179,6 +179,6 @@ mod tests {
         assert_eq!(judged(&assertion, &EvidenceBuilder::new().evidence()).reason, "`src` was not inspected");
         let mut nowhere = EvidenceBuilder::new().evidence();
         nowhere.collected.sandbox = None;
-        assert_eq!(judged(&assertion, &nowhere).reason, "the agent worked without a sandbox");
+        assert_eq!(judged(&assertion, &nowhere).reason, "the trial has no sandbox with the files of the agent");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use model::Case;
+use model::{Case, Mocks};
 
 use crate::scripts::Scripts;
 
@@ -18,6 +18,9 @@ pub struct Context<'a> {
     pub scripts: Option<&'a Scripts>,
     /// The case to which the assertion belongs. [`crate::compile`] fills it in.
     pub case: Option<&'a Case>,
+    /// MCP servers and mocked programs of the trial, if they are known. Those of a plug-in under test are included in every
+    /// arm.
+    pub mocks: Option<&'a Mocks>,
     /// True if a trial with signs of tampering must not pass, whatever its case asserts.
     pub requires_integrity: bool,
 }

@@ -27,10 +27,12 @@
 
 mod engine;
 mod guard;
+mod mistake;
 mod played;
 pub mod protocol;
 mod text;
 
 pub use engine::{Answer, Engine, Outcome, Subject};
 pub use guard::check as check_guard;
+pub use mistake::{Mistake, Scope, named_files};
 pub use played::Scene;

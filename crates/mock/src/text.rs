@@ -71,14 +71,17 @@ pub(crate) fn filled_value(
     })
 }
 
-enum Placeholder<'t> {
+/// A placeholder in an answer.
+pub(crate) enum Placeholder<'t> {
+    /// Path of an argument.
     Input(&'t str),
+    /// Path of a file, in which arguments may be named.
     File(&'t str),
 }
 
 impl<'t> Placeholder<'t> {
     /// Returns the placeholder at the beginning of `text`, which follows `{{`, and the text after it.
-    fn first(text: &'t str) -> Option<(Self, &'t str)> {
+    pub(crate) fn first(text: &'t str) -> Option<(Self, &'t str)> {
         let ends = text.match_indices("}}").map(|(at, _)| at);
         // A path may end with `}`, which belongs to it.
         let ends =

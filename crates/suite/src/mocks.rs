@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use model::decode::{self, Fields, Problems};
+use mock::Scope;
 use model::{
     ArgumentGuard, McpServer, MockFault, MockedAnswer, MockedReply, MockedServer, MockedTool, Mocks, Node, NodeKind,
     PlayedMock, ServerSource, WantedArgument,
@@ -19,8 +20,18 @@ pub use self::folder::{MockFolder, read as read_folders};
 /// Reads the servers and programs of a map, if it has any. Paths are relative to `directory`.
 pub fn mocks(fields: &mut Fields<'_>, directory: &Path, problems: &mut Problems) -> Mocks {
     Mocks {
-        servers: fields.get("mcp_servers").map_or_else(Vec::new, |node| servers(node, directory, problems)),
-        commands: fields.get("mock_commands").map_or_else(Vec::new, |node| commands(node, directory, problems)),
+    from_nodes(fields.get("mcp_servers"), fields.get("mock_commands"), directory, problems)
+}
+
+/// Reads the values of `mcp_servers` and `mock_commands`.
+pub fn from_nodes(
+    written_servers: Option<&Node>,
+    written_commands: Option<&Node>,
+    directory: &Path,
+    problems: &mut Problems,
+) -> Mocks {
+        servers: written_servers.map_or_else(Vec::new, |node| servers(node, directory, problems)),
+        commands: written_commands.map_or_else(Vec::new, |node| commands(node, directory, problems)),
     }
 }
 
@@ -377,6 +388,40 @@ mock_commands:
     #[test]
     fn a_folder_has_a_file_for_each_tool() {
         let folder = tempfile::tempdir().unwrap();
+    #[test]
+    fn misspelt_names_are_reported_where_they_are_written() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("open.json"), "[]").unwrap();
+        let text = r#"mcp_servers:
+  issues:
+    tools:
+      list:
+        input_schema: { type: object, properties: { state: { type: string } } }
+        expect: { sate: open }
+        answers:
+          - { when: { state: open }, answer: ["{{file:opne.json}}", { state: "is {{ input.stat }}" }] }
+          - { error: "unknown {{imput.state}}" }
+mock_commands:
+  gh: { stdout: "{{input.arg}}" }
+"#;
+        let source = Source::new("case.yaml", text);
+        let mut problems = Problems::new();
+        let root = document::read(&source, Language::Yaml, &mut problems).unwrap();
+        let mut fields = Fields::of(&root, "the case", &mut problems).unwrap();
+        mocks(&mut fields, folder.path(), &mut problems);
+        let found: Vec<String> =
+            problems.iter().map(|problem| format!("{problem} {}", problem.help.join(" "))).collect();
+        let expected = [
+            "case.yaml:6:19: `input_schema` has no argument `sate` did you mean `state`?",
+            "case.yaml:8:48: there is no file `opne.json` in the folder of the mock did you mean `{{file:open.json}}`?",
+            "case.yaml:8:82: `input_schema` has no argument `stat` did you mean `{{input.state}}`?",
+            "case.yaml:9:31: `{{imput.state}}` is not a placeholder, so it would be sent as it is did you mean \
+             `{{input.state}}`?",
+            "case.yaml:11:18: the call of a program has no `arg`, only `args` and `line` did you mean `{{input.args}}`?",
+        ];
+        assert_eq!(found, expected);
+    }
+
         let write = |name: &str, text: &str| {
             let path = folder.path().join(name);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();

@@ -133,6 +133,10 @@ fn a_mock_that_cannot_answer_breaks_the_trial() {
     assert_eq!(trial["outcome"], "broken");
     let ending = trial["ending"].to_string();
     assert!(ending.contains("the model that plays the mock failed"), "{trial:#}");
+    project.write("trialrun.yaml", "mcp_servers: { db: { command: no-such-server } }\n");
+    let trial = run(&project, "  - { id: a, type: mcp_not_called, server: db }\n", &[], &[], 3);
+    let reason = "the MCP server `db` cannot start: there is no program named `no-such-server` on the PATH";
+    assert!(trial.to_string().contains(reason), "{trial:#}");
 }
 
 #[test]
@@ -142,6 +146,14 @@ fn agents_and_sandboxes_that_cannot_have_mocks_are_refused_before_the_run() {
     project.write("model.yaml", "steps: [{ text: x }]\n").write("bot.js", "export default () => 'x';\n");
     let refused = project.run(&["check", "case.yaml", "--agent", "custom:bot.js"]).exits(2).output();
     assert!(refused.contains("`custom` does not accept `mcp_servers`"), "{refused}");
+    let misspelt = project.run(&["check", "case.yaml"]).exits(2).output();
+    assert!(misspelt.contains("the agent is not given an MCP server `isues`"), "{misspelt}");
+    assert!(misspelt.contains("case.yaml:20:40") && misspelt.contains("did you mean `issues`?"), "{misspelt}");
+    project.write("case.yaml", &format!("{CASE}  - {{ id: a, type: mock_called, command: kubctl }}\n"));
+    let misspelt = project.run(&["run", "case.yaml"]).exits(2).output();
+    assert!(misspelt.contains("`kubctl` is not a mocked program of this case"), "{misspelt}");
+    assert!(misspelt.contains("did you mean `kubectl`?"), "{misspelt}");
+    project.write("case.yaml", &format!("{CASE}  - {{ id: a, type: contains, text: x }}\n"));
     let refused = project.run(&["run", "case.yaml", "--sandbox", "docker"]).exits(2).output();
     assert!(refused.contains("stand for mocks cannot run in `docker` sandboxes"), "{refused}");
 }

@@ -59,7 +59,14 @@ pub(super) fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
             (text, _) if text == "answer" => Searched::Answer,
             (text, _) if text == "trace" => Searched::Trace,
             (text, _) if text == "created_files" => Searched::CreatedFiles,
-            (text, _) if text == "mock_calls" => Searched::MockCalls,
+            (text, place) if text == "mock_calls" => {
+                if reading.context.mocks.is_some_and(model::Mocks::is_empty) {
+                    let problem = model::Diagnostic::error("the case has no mocks, so there are no calls to search");
+                    let problem = problem.help("add `mcp_servers` or `mock_commands`");
+                    reading.problems.push(problem.at(place.excerpt()));
+                }
+                Searched::MockCalls
+            }
             (text, place) => {
                 let message =
                     format!("`in` must be one of `answer`, `trace`, `created_files` and `mock_calls`, not `{text}`");

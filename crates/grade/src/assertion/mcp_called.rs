@@ -76,26 +76,36 @@ fn parse(reading: &mut Reading<'_>, is_wanted: bool) -> Option<Arc<dyn Matcher>>
             max = Some(reading.fields.whole("max", 0, reading.problems)?);
         }
     }
-    if let Some((tool, node)) = tool.as_ref().zip(reading.fields.get("tool")) {
-        know_tool(reading, &server, tool, node);
-    }
+    know_names(reading, &server, tool.as_deref());
     let place = reading.fields.get("tool").map_or(place, SourceLocation::from_node);
     Some(Arc::new(McpCalled { server, tool, arguments: arguments?, min, max, place }))
 }
 
-/// Reports a tool that the case's mock of the server does not have: no agent can call it successfully.
-fn know_tool(reading: &mut Reading<'_>, server: &str, tool: &str, node: &model::Node) {
-    let Some(case) = reading.context.case else { return };
-    let mut servers = case.mocks.servers.iter().filter(|known| is_named(&known.name, server));
-    let Some(ServerSource::Mock(mock)) = servers.next().map(|known| &known.source) else { return };
-    let names = || mock.tools.iter().map(|tool| tool.name.as_str());
-    if !names().any(|name| name == tool) {
-        let message = format!("the mock of `{server}` has no tool `{tool}`");
-        let near = nearest(tool, names());
-        reading.problems.push(match near {
-            Some(near) => node.error(message).suggest(Some(near)),
-            None => node.warning(message).help(format!("its tools: {}", names().collect::<Vec<_>>().join(", "))),
-        });
+/// Reports a server that the agent is not given, and a tool that the mock of the server does not have.
+fn know_names(reading: &mut Reading<'_>, server: &str, tool: Option<&str>) {
+    // Without any, the servers are those of the agent's own settings.
+    let Some(mocks) = reading.context.mocks.filter(|mocks| !mocks.servers.is_empty()) else { return };
+    let problem = match mocks.servers.iter().find(|known| is_named(&known.name, server)).map(|known| &known.source) {
+        None => {
+            let names: Vec<&str> = mocks.servers.iter().map(|known| known.name.as_str()).collect();
+            let message = format!("the agent is not given an MCP server `{server}`");
+            reading.fields.get("server").map(|node| unknown(node, message, server, "the servers", &names))
+        }
+        Some(ServerSource::Mock(mock)) => tool.zip(reading.fields.get("tool")).and_then(|(tool, node)| {
+            let names: Vec<&str> = mock.tools.iter().map(|tool| tool.name.as_str()).collect();
+            let message = format!("the mock of `{server}` has no tool `{tool}`");
+            (!names.contains(&tool)).then(|| unknown(node, message, tool, "its tools", &names))
+        }),
+        Some(ServerSource::Stdio { .. } | ServerSource::Http { .. }) => None,
+    };
+    reading.problems.extend(problem);
+}
+
+/// Describes an unknown name. It may be right if no known name is similar.
+fn unknown(node: &model::Node, message: String, written: &str, what: &str, names: &[&str]) -> model::Diagnostic {
+    match nearest(written, names.iter().copied()) {
+        Some(near) => node.error(message).suggest(Some(near)),
+        None => node.warning(message).help(format!("{what}: {}", names.join(", "))),
     }
 }
 

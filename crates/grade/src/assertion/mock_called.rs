@@ -1,6 +1,6 @@
 //! `mock_called` and `mock_not_called`: a mocked program was run, or not.
 
-use model::MockCall;
+use model::{Diagnostic, MockCall, Mocks, nearest};
 
 use super::prelude::*;
 use crate::pattern::{Pattern, RegexBudget};
@@ -64,7 +64,22 @@ fn parse(reading: &mut Reading<'_>, is_wanted: bool) -> Option<Arc<dyn Matcher>>
             max = Some(reading.fields.whole("max", 0, reading.problems)?);
         }
     }
+    let problem = reading.context.mocks.and_then(|mocks| not_mocked(&command, mocks));
+    reading.problems.extend(problem.map(|problem| problem.at(place.excerpt())));
     Some(Arc::new(MockCalled { command, args, min, max, place }))
+}
+
+/// Reports a program that is not mocked: whether it was run would never be known.
+fn not_mocked(command: &str, mocks: &Mocks) -> Option<Diagnostic> {
+    let names: Vec<&str> = mocks.commands.iter().map(|known| known.name.as_str()).collect();
+    if names.contains(&command) {
+        return None;
+    }
+    let problem = Diagnostic::error(format!("`{command}` is not a mocked program of this case"));
+    Some(match nearest(command, names.iter().copied()) {
+        Some(near) => problem.suggest(Some(near)),
+        None => problem.help(format!("add `{command}` to `mock_commands`")),
+    })
 }
 
 impl Matcher for MockCalled {

@@ -205,6 +205,10 @@ declare module "trialrun" {
     fixtures?: Fixtures;
     /** `take`: globs of tests and settings of tools that commands take from the agent, because it is to change them. */
     graded?: { take?: readonly string[] };
+    /** MCP servers for the agent, real or mocked, by their names. */
+    mcp_servers?: Record<string, Record<string, unknown>>;
+    /** Programs that are mocked, by their names. */
+    mock_commands?: Record<string, Record<string, unknown>>;
     /**
      * Tools for the agent, each in a module: `./tools.ts#lookup_order`. They answer an assistant's function
      * tools of the same name.

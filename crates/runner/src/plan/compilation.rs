@@ -1,9 +1,11 @@
 //! Compiles the assertions of cases on several threads: this is most of the work of planning, and cases are
 //! independent of one another.
 
+use std::sync::Arc;
+
 use files::parallel;
 use grade::{Check, Context, KnownTools, Scripts};
-use model::{Diagnostic, Suite};
+use model::{Diagnostic, Mocks, Suite};
 
 use super::settings::Settings;
 use super::trial::directory_of;
@@ -19,6 +21,8 @@ pub(super) struct SelectedCase<'a> {
     /// Position among all cases, from 0.
     pub(super) position: usize,
     pub(super) suite: &'a Suite,
+    /// MCP servers and mocked programs, including those of a plug-in that the arm does not have.
+    pub(super) mocks: Arc<Mocks>,
     pub(super) variant: Variant,
 }
 
@@ -34,7 +38,7 @@ pub(super) struct Compilation {
 pub(super) fn compile(cases: &[SelectedCase<'_>], settings: &Settings, engine: &Scripts) -> Vec<Compilation> {
     let compiled = parallel::map(cases.chunks(CHUNK).collect(), CHUNKS_PER_THREAD, |chunk| {
         let mut folder = None;
-        let compilations = chunk.iter().map(|SelectedCase { suite, variant: Variant { case, .. }, .. }| {
+        let compilations = chunk.iter().map(|SelectedCase { suite, mocks, variant: Variant { case, .. }, .. }| {
             let directory = match folder.take() {
                 Some((known, directory)) if std::ptr::eq::<Suite>(known, *suite) => directory,
                 _ => directory_of(suite),
@@ -47,6 +51,7 @@ pub(super) fn compile(cases: &[SelectedCase<'_>], settings: &Settings, engine: &
                 directory: Some(&directory),
                 scripts: Some(engine),
                 known_tools: tools,
+                mocks: Some(mocks),
                 requires_integrity,
                 case: None,
             };

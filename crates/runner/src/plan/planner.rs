@@ -101,7 +101,9 @@ impl<'a> Planner<'a> {
                 if is_wanted && selector.in_shard(ordinals.next().unwrap_or(0)) {
                     let variants = variant::of(case, self.request.settings.arms.baseline);
                     self.problems.extend(variant::misleading_message(case, &variants));
-                    selected.extend(variants.into_iter().map(|variant| SelectedCase { position, suite, variant }));
+                    let mocks = self.request.settings.sandbox.mocks_of(case);
+                    let with = |variant| SelectedCase { position, suite, mocks: Arc::clone(&mocks), variant };
+                    selected.extend(variants.into_iter().map(with));
                 }
                 position += 1;
             }
@@ -161,6 +163,7 @@ impl<'a> Planner<'a> {
         let Compilation { mut tools, checks, problems } = compiled;
         let mut checks = Arc::new(checks);
         let mut problems = Some(problems);
+            mocks: Some(&selected.mocks),
         for written in settings.agents_of(case).iter() {
             let Some(resolved) = self.resolve_agent(case, written) else { continue };
             let agent = resolved.agent;

@@ -250,6 +250,7 @@ impl Planner<'_> {
             requires_integrity: self.today.settings.requires_integrity,
             case: None,
         };
+            mocks: None,
         let (checks, problems) = grade::compile(&case, &context);
         let is_known = |problem: &Diagnostic| self.problems.iter().any(|known| known == problem);
         let new: Vec<Diagnostic> = problems.into_iter().filter(|problem| !is_known(problem)).collect();

@@ -16,6 +16,7 @@ use super::{NamedFormat, ONLY_SCENARIO, SuiteFile, directory, file_name, skip_ot
 use crate::document;
 use crate::graded::graded;
 use crate::library::Library;
+use crate::mocks::mocks;
 use crate::trials::{pass_rate, trials};
 
 /// The `code` format.
@@ -162,7 +163,8 @@ fn options(
         case.pass_rate = fields.get("pass_rate").and_then(|node| pass_rate(node, &mut problems));
         case.skip = skip(&mut fields, &mut problems);
         case.quarantine = fields.get("quarantine").and_then(|node| quarantine(node, &mut problems));
-        case.graded = fields.get("graded").map(|node| graded(node, &mut problems)).unwrap_or_default();
+        case.graded = fields.get("graded").map(|node| graded(node, directory(path), &mut problems)).unwrap_or_default();
+        case.mocks = Arc::new(mocks(&mut fields, directory(path), &mut problems));
         if let Some(fixtures) = fields.get("fixtures") {
             case.fixtures = fixtures_of(fixtures, &SuiteFile { path, root: &node }, library, &mut problems);
         }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use mock::Scope;
 use model::decode::{Fields, Problems};
 use model::{Diagnostic, Excerpt, MockedAnswer, MockedReply, MockedServer, MockedTool, Node, PlayedMock, Span};
 use serde_json::{Map, Value};
@@ -33,6 +34,8 @@ pub type Finish<'a> = dyn FnMut(Fields<'_>, &mut Problems) + 'a;
 struct Responder {
     expect: Vec<model::ArgumentGuard>,
     answer: MockedAnswer,
+    /// Front matter of the file.
+    root: Node,
 }
 
 /// Reads the servers in folders called `mocks`. For each tool, the last folder with an answer decides.
@@ -102,7 +105,7 @@ pub(super) fn read_server(
     }
     // The answer for one tool takes precedence over the model that plays several.
     played.extend(own);
-    let tools = played.into_iter().map(|(name, Responder { expect, answer })| {
+    let tools = played.into_iter().map(|(name, Responder { expect, answer, root })| {
         let (description, input_schema) = listed.remove(&name).unwrap_or_default();
         MockedTool { name, description, input_schema, expect, answers: vec![answer] }
     });
@@ -173,7 +176,7 @@ fn responder(
     };
     let directory = Arc::new(path.parent().unwrap_or(path).to_owned());
     let answer = MockedAnswer { when: Vec::new(), times: None, delay_ms: 0, reply, directory };
-    Some((Responder { expect, answer }, tools.unwrap_or_default()))
+    Some((Responder { expect, answer, root }, tools.unwrap_or_default()))
 }
 
 type Listed = (String, (String, Option<Map<String, Value>>));

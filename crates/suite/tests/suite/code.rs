@@ -145,6 +145,23 @@ export const b = scenario('b', { fixtures: { file_committed: files } }, () => {}
 }
 
 #[test]
+fn a_scenario_can_define_mocks() {
+    let text = r#"import { scenario } from "trialrun";
+export default scenario("mocked", {
+  mcp_servers: { issues: { tools: { get: { answer: "{{input.id}}" } } } },
+  mock_commands: { gh: { stdout: "ok" } },
+}, async () => {});
+export const wrong = scenario("wrong", { mock_commands: { gh: { stdout: "{{input.name}}" } } }, async () => {});
+"#;
+    let loaded = Scratch::new().write("tests/a.test.ts", text).load(&["tests"]);
+    let cases = &loaded.suites[0].cases;
+    let mocks = cases[0].mocks.names();
+    assert_eq!((mocks.servers, mocks.commands), (vec!["issues".to_owned()], vec!["gh".to_owned()]));
+    let broken = describe(&cases[1].broken);
+    assert!(broken[0].contains("tests/a.test.ts:6:74") && broken[0].contains("has no `name`"), "{broken:?}");
+}
+
+#[test]
 fn unknown_options_break_only_their_own_scenario() {
     let text = "import { scenario } from 'trialrun';
 export const a = scenario('a', { timout: 5, tags: 'x' }, () => {});

@@ -51,6 +51,26 @@ fn setting(case: &Case, key: &str) -> Value {
 }
 
 #[test]
+fn mocks_in_a_file_are_for_the_arguments_of_calls_and_not_for_its_variables() {
+    let text = r#"mcp_servers: { docs: { tools: { find: { answer: "{{input.query}}" } } } }
+---
+- input: { x: 1 }
+  output: hi
+- output: hi
+  mcp_servers: { issues: { tools: { get: { answer: "{{input.id}}" } } } }
+  mock_commands: { gh: { stdout: "{{input.line}}" } }
+"#;
+    let cases = cases(text);
+    let names = |case: &Case| (case.mocks.names().servers, case.mocks.names().commands);
+    assert_eq!(names(&cases[0]), (vec!["docs".to_owned()], vec![]));
+    assert_eq!(names(&cases[1]), (vec!["issues".to_owned()], vec!["gh".to_owned()]));
+    assert!(cases.iter().all(|case| !case.messages[0].vars.contains_key("mcp_servers")));
+    let wrong = "output: hi\nmock_commands: { gh: { stdout: '{{input.name}}' } }\n";
+    let problems = Scratch::new().problems_of_fixtures(wrong);
+    assert!(problems[0].contains("f.fixture.yaml:2:33"), "{problems:?}");
+}
+
+#[test]
 fn a_file_has_a_front_matter_and_cases_in_every_supported_form() {
     for (text, expected) in [
         ("- {output: a}\n- {output: b}\n", vec!["1", "2"]),

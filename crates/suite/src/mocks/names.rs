@@ -1,0 +1,87 @@
+//! Checks the names of arguments and the placeholders in a mock: a misspelt one would only show in the agent's answers.
+
+use std::path::Path;
+
+use mock::{Mistake, Scope, named_files};
+use model::decode::Problems;
+use model::{Diagnostic, Node, NodeKind, Severity, Source, Span, nearest};
+
+/// Keys with the texts of an answer.
+const TEXTS: [&str; 5] = ["answer", "error", "stdout", "stderr", "play"];
+
+/// Keys with requirements on arguments.
+const REQUIREMENTS: [&str; 2] = ["expect", "when"];
+
+/// Reports the mistakes in the mocked tool or program `node`, whose files are below `directory`.
+pub(super) fn check(node: &Node, scope: &Scope<'_>, directory: &Path, problems: &mut Problems) {
+    let answers = match node.get("answers").map(|answers| &answers.kind) {
+        Some(NodeKind::List(answers)) => answers.as_slice(),
+        _ => &[],
+    };
+    for part in std::iter::once(node).chain(answers) {
+        for required in REQUIREMENTS.iter().filter_map(|key| part.get(key)) {
+            let NodeKind::Map(arguments) = &required.kind else { continue };
+            for (name, _) in arguments {
+                let mistake = scope.check_argument(&name.value);
+                report(mistake, &required.source, name.span, problems);
+            }
+        }
+        TEXTS.iter().filter_map(|key| part.get(key)).for_each(|node| check_node(node, scope, directory, problems));
+    }
+}
+
+fn check_node(node: &Node, scope: &Scope<'_>, directory: &Path, problems: &mut Problems) {
+    match &node.kind {
+        NodeKind::String(text) => check_text(text, &node.source, node.span, scope, directory, problems),
+        NodeKind::List(items) => items.iter().for_each(|item| check_node(item, scope, directory, problems)),
+        NodeKind::Map(entries) => {
+            entries.iter().for_each(|(_, value)| check_node(value, scope, directory, problems));
+        }
+        _ => {}
+    }
+}
+
+/// Reports the mistakes in a text that is at `span` of `source`.
+pub(super) fn check_text(
+    text: &str,
+    source: &Source,
+    span: Span,
+    scope: &Scope<'_>,
+    directory: &Path,
+    problems: &mut Problems,
+) {
+    let missing = named_files(text).into_iter().filter(|(_, path)| !directory.join(path).is_file());
+    let missing = missing.map(|(written, path)| missing_file(written, path, directory));
+    report(scope.check_text(text).into_iter().chain(missing), source, span, problems);
+}
+
+fn missing_file(written: &str, path: &Path, directory: &Path) -> Mistake {
+    let folder = directory.join(path.parent().unwrap_or(path));
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let near = nearest(&name, names.iter().map(String::as_str));
+    Mistake {
+        written: written.to_owned(),
+        message: format!("there is no file `{}` in the folder of the mock", path.display()),
+        suggestion: near.map(|near| format!("{{{{file:{}}}}}", path.with_file_name(near).display())),
+        is_doubtful: false,
+    }
+}
+
+/// Reports mistakes at the places where they are written, if these are found in the part `span` of `source`.
+fn report(mistakes: impl IntoIterator<Item = Mistake>, source: &Source, span: Span, problems: &mut Problems) {
+    for mistake in mistakes {
+        let part = source.text.get(span.start()..span.end()).unwrap_or_default();
+        let place = part.find(&mistake.written).map_or(span, |at| {
+            let start = span.start() + at;
+            Span::new(start, start + mistake.written.len())
+        });
+        let severity = if mistake.is_doubtful { Severity::Warning } else { Severity::Error };
+        let problem = Diagnostic { severity, ..Diagnostic::error(mistake.message) };
+        let problem = problem.at(source.excerpt(place)).suggest(mistake.suggestion.as_deref());
+        if !problems.contains(&problem) {
+            problems.push(problem);
+        }
+    }
+}

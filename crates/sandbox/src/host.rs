@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use crate::program::is_executable;
 use crate::supervise::Supervisor;
 
 /// The parts of the machine that trials may use.
@@ -35,9 +36,4 @@ impl Host {
             .map(|dir| Path::new(dir).join(name))
             .find(|file| is_executable(file))
     }
-}
-
-fn is_executable(path: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt;
-    path.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }

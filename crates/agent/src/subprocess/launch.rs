@@ -2,7 +2,6 @@
 
 use std::ffi::OsStr;
 use std::io;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -62,7 +61,7 @@ impl Launch {
             config.env.iter().map(|(name, value)| (name.clone(), files.named(value))).collect();
         env.push((CONVERSATION.to_owned(), conversation.to_owned()));
         env.push((WORK.to_owned(), sandbox.work().to_string_lossy().into_owned()));
-        let missing_script = missing_script(&words, &cwd);
+        let missing_script = missing_script(&words, &cwd).or_else(|| missing_script(&in_shell(&words), &cwd));
         // The other files of the project stay invisible in an isolated sandbox.
         let named = words.iter().map(Path::new).filter(|word| word.is_absolute() && word.exists());
         named.for_each(|file| sandbox.show(file));
@@ -121,28 +120,21 @@ impl Launch {
         if self.sandbox.has_own_system() {
             return Ok(());
         }
-        let program = self.program();
-        let env = self.sandbox.env(&self.env);
-        let found = match program.contains('/') {
-            true => Some(self.cwd.join(program)).filter(|file| file.exists()),
-            false => {
-                let path = env.get("PATH").map_or("", String::as_str);
-                let files = path.split(':').filter(|dir| !dir.is_empty()).map(|dir| Path::new(dir).join(program));
-                let mut files = files.filter(|file| file.is_file());
-                let first = files.next();
-                files.find(|file| is_executable(file)).or(first)
-            }
-        };
         // Another attempt would have the same result.
-        let never = |reason: String| Err(Breakage::environment(reason).for_good());
-        match found {
-            None if program.contains('/') => never(format!("there is no program named `{program}`")),
-            None => never(format!("there is no program named `{program}` on the PATH")),
-            Some(file) if file.is_dir() => never(format!("`{program}` is a folder")),
-            Some(file) if !is_executable(&file) => {
-                never(format!("`{program}` cannot be executed: it lacks the permission"))
-            }
-            Some(_) => Ok(()),
+        self.find(self.program()).map(drop).map_err(|reason| Breakage::environment(reason).for_good())
+    }
+
+    /// Finds a program as the conversation's program would.
+    fn find(&self, program: &str) -> Result<PathBuf, String> {
+        let env = self.sandbox.env(&self.env);
+        sandbox::find_program(program, env.get("PATH").map_or("", String::as_str), &self.cwd)
+    }
+
+    /// Returns what is missing, if `how` the program ended says that something is that `command` names: a program in the
+    /// text of a shell, a module, or a script. `exit_code` is its exit code.
+    pub(crate) fn missing(&self, exit_code: Option<i32>, how: &str) -> Option<String> {
+        if exit_code == Some(0) {
+            return None;
         }
     }
 }
@@ -156,8 +148,27 @@ pub(super) fn missing_file(config: &ProgramConfig, project: &Path) -> Option<Str
     };
     let files = FileResolver { cwd: &cwd, project };
     let words: Vec<String> = config.words.iter().map(|word| files.resolved(word)).collect();
+        if let Some(script) = &self.missing_script {
+            return Some(format!("there is no file named `{script}`, which `command` names"));
+        }
+        if self.sandbox.has_own_system() {
+            return None;
+        }
+        let arguments = self.words.iter().skip(1);
+        // Shells have these exit codes for a program that they cannot run.
+        if matches!(exit_code, Some(126 | 127)) {
+            let is_apart = |c: char| c.is_whitespace() || "\"';&|()<>".contains(c);
+            let mut named = arguments.clone().flat_map(|word| word.split(is_apart)).filter(|name| !name.is_empty());
+            return named.find_map(|name| self.find(name).err().filter(|_| says_missing(how, name)));
+        }
+        // Python puts the name of a module that other code imports into quotes.
+        let mut options = arguments.skip_while(|word| *word != "-m");
+        let module = options.nth(1)?;
+        let is_missing = how.split(" / ").any(|line| line.ends_with(&format!(": No module named {module}")));
+        is_missing.then(|| format!("there is no module named `{module}`, which `command` names"))
     let program = words.first().filter(|program| program.contains('/') && !cwd.join(program).exists());
-    let missing = program.cloned().or_else(|| missing_script(&words, &cwd))?;
+    let missing = program.cloned().or_else(|| missing_script(&words, &cwd));
+    let missing = missing.or_else(|| missing_script(&in_shell(&words), &cwd))?;
     let is_absolute = missing.starts_with('/') && config.words.contains(&missing);
     (!is_absolute).then_some(missing)
 }
@@ -174,6 +185,16 @@ fn missing_script(words: &[String], cwd: &Path) -> Option<String> {
             && !word.contains(char::is_whitespace)
     };
     let mut arguments = words.iter().skip(1).filter(is_file_name).enumerate();
+/// Returns the words of the only command that a shell is to run, as `sh -c "python3 agent.py"` does; none if it runs
+/// several, or other files than scripts may be created first.
+fn in_shell(words: &[String]) -> Vec<String> {
+    let [shell, option, text, ..] = words else { return Vec::new() };
+    let is_shell = matches!(shell.rsplit('/').next(), Some("sh" | "bash" | "dash" | "zsh")) && option == "-c";
+    let is_simple = !text.contains([';', '&', '|', '<', '>', '(', '{', '`', '\n']);
+    let words = text.split_whitespace().map(|word| word.trim_matches(['"', '\'']).to_owned());
+    words.filter(|word| is_shell && is_simple && !word.contains('$')).collect()
+}
+
     let named = arguments.find(|(at, word)| {
         let ending = Path::new(word).extension().and_then(|ending| ending.to_str());
         let is_script = ending.is_some_and(|ending| ENDINGS.contains(&ending)) || *at == 0 && word.contains('/');
@@ -182,8 +203,16 @@ fn missing_script(words: &[String], cwd: &Path) -> Option<String> {
     named.map(|(_, word)| word.clone())
 }
 
-fn is_executable(file: &Path) -> bool {
-    file.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+/// Returns `true` if a shell says in `how` that it cannot run the program `name`.
+fn says_missing(how: &str, name: &str) -> bool {
+    const REASONS: [&str; 4] =
+        [": not found", ": command not found", ": No such file or directory", ": Permission denied"];
+    how.match_indices(name).any(|(at, _)| {
+        let (before, after) = (&how[..at], how[at + name.len()..].trim_start_matches(['\'', '’']));
+        let is_whole = before.chars().next_back().is_none_or(|c| c == ' ' || c == '\'' || c == '‘');
+        let is_reason = REASONS.iter().any(|reason| after.starts_with(reason));
+        is_whole && (is_reason || before.ends_with("command not found: "))
+    })
 }
 
 /// Folders against which the files in a command are resolved.

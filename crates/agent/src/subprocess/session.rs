@@ -180,7 +180,7 @@ impl SubprocessSession {
         if let Some(error) = process.start_error() {
             return Ending::Unreachable { reason: error.to_owned() };
         }
-        if let Some(ending) = self.without_script(how) {
+        if let Some(ending) = self.with_missing_part(process, how) {
             return ending;
         }
         let hint = match self.sent > 1 && how == "exit code 0" {
@@ -190,11 +190,11 @@ impl SubprocessSession {
         Ending::GaveUp { reason: format!("its process ended before it answered ({how}){hint}") }
     }
 
-    /// Returns the ending for a program that failed on its first message because its script does not exist.
-    fn without_script(&self, how: &str) -> Option<Ending> {
-        let script = self.launch.missing_script().filter(|_| self.sent == 1 && how != "exit code 0")?;
-        let reason = format!("there is no file named `{script}`, which `command` names ({how})");
-        Some(Ending::Unreachable { reason })
+    /// Returns the ending for a program that failed on its first message because something that `command` names does not
+    /// exist.
+    fn with_missing_part(&self, process: &Process, how: &str) -> Option<Ending> {
+        let missing = self.launch.missing(process.exit_code(), how).filter(|_| self.sent == 1)?;
+        Some(Ending::Unreachable { reason: format!("{missing} ({how})") })
     }
 
     /// Runs the program for one message.
@@ -231,7 +231,7 @@ impl SubprocessSession {
         if let Some(error) = process.start_error() {
             return Err(Ending::Unreachable { reason: error.to_owned() });
         }
-        if let Some(ending) = self.without_script(&how) {
+        if let Some(ending) = self.with_missing_part(&process, &how) {
             return Err(ending);
         }
         if !output.is_empty() {

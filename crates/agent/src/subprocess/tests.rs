@@ -167,10 +167,34 @@ async fn a_missing_or_non_executable_program_is_an_environment_fault() {
         reason(cwd).await,
         "the sandbox has no folder `none` to run in (`cwd`); the case's fixtures can create it"
     );
+    let lost = json!({"type": "subprocess", "command": "./lost.py"});
+    let harness = self::harness(&lost, case("a", &["go"]));
+    let file = harness.bare().work().join("lost.py");
+    std::fs::write(&file, "#!/usr/bin/env no-such-python\n").unwrap();
+    std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let breakage = harness.play(&Subprocess).await.err().unwrap();
+    assert_eq!(breakage.reason, "`./lost.py` needs the interpreter `no-such-python`, which is not on the PATH");
     // A supervisor's message about a program that it could not run.
     let marked = script("echo >&2 'trialrun supervisor: cannot run x: Exec format error'; exit 126");
     let ended = run(&marked, &["go"]).await;
     assert_eq!(ended.endings, [Ending::Unreachable { reason: "cannot run x: Exec format error".into() }]);
+}
+
+#[tokio::test]
+async fn what_a_shell_cannot_find_is_an_environment_fault_unless_the_command_does_not_name_it() {
+    let ending = async |config: Value| run(&config, &["go"]).await.endings.pop().unwrap();
+    for text in ["no-such-agent --fast", "cd . && no-such-agent", "true; exec 'no-such-agent'"] {
+        for config in [script(text), once(text)] {
+            let Ending::Unreachable { reason } = ending(config).await else { panic!("{text}") };
+            assert!(reason.starts_with("there is no program named `no-such-agent` on the PATH (exit code 127"), "{reason}");
+        }
+    }
+    let lost = ending(once("python3 none.py \"$@\"")).await;
+    assert!(matches!(&lost, Ending::Unreachable { reason } if reason.starts_with("there is no file named `none.py`")), "{lost:?}");
+    // The program itself decides to exit with this code, or looks for a program that the command does not name.
+    for text in ["exit 127", "x=no-such; $x-agent", "no-such-agent 2>/dev/null; echo no answer >&2; exit 127"] {
+        assert!(matches!(ending(once(text)).await, Ending::GaveUp { .. }), "{text}");
+    }
 }
 
 #[tokio::test]

@@ -65,7 +65,8 @@ impl TrialMocks {
     /// Installs the mocks in `sandbox` and begins to answer calls.
     ///
     /// # Errors
-    /// Returns an error if the sandbox cannot have mocks, or if a real server needs a variable that is not set.
+    /// Returns an error if the sandbox cannot have mocks, or if a real server needs a program that does not exist or a
+    /// variable that is not set.
     pub(super) fn start(
         mocks: Arc<Mocks>,
         sandbox: &dyn Sandbox,
@@ -151,7 +152,9 @@ fn launch(
         (ServerSource::Stdio { command, args, env, files }, _) => {
             files.iter().for_each(|file| sandbox.show(file));
             let args = args.iter().map(expand).collect::<Result<_, _>>()?;
-            (Connection::Stdio { command: command.clone(), args, env: pairs(env)? }, None)
+            let env = pairs(env)?;
+            check_program(&server.name, command, &env, sandbox)?;
+            (Connection::Stdio { command: command.clone(), args, env }, None)
         }
         (ServerSource::Http { url, headers }, _) => {
             (Connection::Http { url: expand(url)?, headers: pairs(headers)? }, None)
@@ -164,6 +167,23 @@ fn launch(
         (ServerSource::Mock(_), None) => return Err(Breakage::harness("a mocked server has no program".to_owned())),
     };
     Ok(Server { name: server.name.clone(), connection, tools })
+}
+
+/// Checks that the agent can start the program of a server: without it, the agent would lack tools.
+fn check_program(
+    server: &str,
+    program: &str,
+    env: &[(String, String)],
+    sandbox: &dyn Sandbox,
+) -> Result<(), Breakage> {
+    if sandbox.has_own_system() {
+        return Ok(());
+    }
+    let env = sandbox.env(env);
+    let path = env.get("PATH").map_or("", String::as_str);
+    sandbox::find_program(program, path, sandbox.work()).map(drop).map_err(|reason| {
+        Breakage::environment(format!("the MCP server `{server}` cannot start: {reason}")).for_good()
+    })
 }
 
 /// Replaces `${NAME}` by the value of the variable.

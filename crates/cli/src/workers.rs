@@ -103,6 +103,11 @@ pub fn coordinator(
         resumed,
         notice: Box::new(move |message| to_user.err(&message)),
     };
+    if !is_found_by_others(&settings, session) {
+        terminal.err(&format!(
+            "note: `status` and `serve` do not show what its trials wait for; `trialrun workers --state {settings}` does\n"
+        ));
+    }
     let coordinator =
         Coordinator::new(session, planned, options).map_err(|error| CliError::usage(error.to_string()))?;
     for file in coordinator.left_out() {
@@ -111,12 +116,15 @@ pub fn coordinator(
     Ok(Some((Arc::new(coordinator), settings)))
 }
 
+/// Returns `true` if other commands use the queue in this database, too.
+fn is_found_by_others(queue: &Settings, session: &Session) -> bool {
+    settings(None, session).is_ok_and(|found| found.to_string() == queue.to_string())
+}
+
 /// Returns the database of the queue: `url`, that of the configuration unless `--state` or its variable names another
 /// one, or that of the record.
 pub fn settings(url: Option<&str>, session: &Session) -> Result<Settings, CliError> {
-    let configured = session.project.workers.as_ref().and_then(|workers| workers.queue.as_ref());
-    let is_typed = matches!(session.state.from, Layer::CommandLine | Layer::Environment(_));
-    let Some(url) = url.or(configured.filter(|_| !is_typed).map(|queue| queue.value.as_str())) else {
+    let Some(url) = url.or_else(|| configured_queue(session)) else {
         return match &session.state.record {
             Location::Postgres(settings) => Ok((**settings).clone()),
             _ => Err(CliError::usage("workers need a PostgreSQL database, and none is named")
@@ -127,6 +135,18 @@ pub fn settings(url: Option<&str>, session: &Session) -> Result<Settings, CliErr
     let surroundings = Surroundings { variable: &|name| host.env.get(name).cloned(), home: host.home.as_deref() };
     let settings = Settings::from_url(url).and_then(|mut settings| settings.complete(&surroundings).map(|()| settings));
     settings.map_err(|error| CliError::usage(error.to_string()))
+}
+
+/// Returns `true` if the record or the configuration names a database for a queue.
+pub fn has_queue(session: &Session) -> bool {
+    configured_queue(session).is_some() || matches!(session.state.record, Location::Postgres(_))
+}
+
+/// Returns the database of the queue that the configuration names, unless another record was typed.
+fn configured_queue(session: &Session) -> Option<&str> {
+    let configured = session.project.workers.as_ref().and_then(|workers| workers.queue.as_ref());
+    let is_typed = matches!(session.state.from, Layer::CommandLine | Layer::Environment(_));
+    configured.filter(|_| !is_typed).map(|queue| queue.value.as_str())
 }
 
 /// Returns the workers with what they do, and the runs with what their trials wait for.

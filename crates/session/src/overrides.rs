@@ -276,6 +276,9 @@ pub struct GateArgs {
 
 impl GateArgs {
     /// Returns the conditions under which failed trials do not fail the run.
+    /// Stop before the run if a test file has an error, also if it would only break its own trials
+    #[arg(long)]
+    pub strict_files: bool,
     pub fn gate(&self) -> Gate {
         Gate { min_pass_rate: self.min_pass_rate, no_fail_on_assertions: self.no_fail_on_assertions }
     }

@@ -86,7 +86,7 @@ pub fn run_planned(
     if let Some(line) = broken_files(&planned.plan) {
         terminal.err(&line);
     }
-    if !is_accepted(&planned, args.gates.strict, terminal) {
+    if !is_accepted(&planned, &args.gates, terminal) {
         return Ok(ExitCode::from(exit::INVALID));
     }
     if planned.plan.trials.is_empty() && !matches!(origin, Origin::Resumed(_)) {
@@ -184,12 +184,16 @@ pub fn run_planned(
 }
 
 /// Prints the problems of a plan. Returns `false` if they refuse the run.
-pub fn is_accepted(planned: &Planned, strict: bool, terminal: &Terminal) -> bool {
+pub fn is_accepted(planned: &Planned, gates: &GateArgs, terminal: &Terminal) -> bool {
     // A module that does not load breaks its trials, but the run continues.
     let unloaded = planned.plan.trials.iter().flat_map(|trial| &trial.case.broken);
     let problems: Vec<Diagnostic> = planned.diagnostics.iter().chain(unloaded).cloned().collect();
     terminal.diagnostics(&problems);
-    if strict { problems.is_empty() } else { !planned.diagnostics.iter().any(Diagnostic::is_error) }
+    match gates {
+        GateArgs { strict: true, .. } => problems.is_empty(),
+        GateArgs { strict_files: true, .. } => !problems.iter().any(Diagnostic::is_error),
+        _ => !planned.diagnostics.iter().any(Diagnostic::is_error),
+    }
 }
 
 /// Prints the messages at the end of a run, and returns the exit code.

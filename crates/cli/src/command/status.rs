@@ -6,13 +6,13 @@ use model::{Event, Gate, RunRow};
 use queue::Queue;
 use report::{Arms, Details, QueueView, StatusView};
 use serde_json::json;
-use store::{Location, Store, StoreError, TrialFilter};
+use store::{Store, StoreError, TrialFilter};
 
 use crate::error::CliError;
 use crate::global::Global;
 use crate::place;
 use crate::terminal::Terminal;
-use crate::workers::{queue_json, view};
+use crate::workers::{has_queue, queue_json, settings, view};
 use crate::workspace::WorkspaceArgs;
 
 /// Maximum number of trials for which a run is read completely. Larger ones are shown from the lists alone, unless the
@@ -64,7 +64,11 @@ pub fn run(global: &Global, args: &StatusArgs, terminal: &Terminal) -> Result<Ex
 
 /// Returns the queue if workers run trials of this run.
 fn queue(global: &Global, run: &RunRow, terminal: &Terminal) -> Result<Option<QueueView>, CliError> {
-    let Location::Postgres(settings) = place::open(global, &[])?.state.record else { return Ok(None) };
+    let session = place::open(global, &[])?;
+    if !has_queue(&session) {
+        return Ok(None);
+    }
+    let settings = settings(None, &session)?;
     let view = Queue::open_existing(&settings).and_then(|queue| queue.as_ref().map(view).transpose());
     match view {
         Ok(view) => Ok(view.filter(|view| view.runs.iter().any(|queued| queued.id == run.id))),

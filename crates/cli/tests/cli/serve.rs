@@ -112,7 +112,7 @@ fn tokens_decide_who_may_read_and_who_may_change_a_run() {
     }
     let no_queue = post(&port, "/api/runs", RUN, &json!({}));
     assert!(
-        no_queue.status == 409 && no_queue.body.contains("workers need a record in PostgreSQL"),
+        no_queue.status == 409 && no_queue.body.contains("workers need a database"),
         "{}",
         no_queue.body
     );
@@ -191,6 +191,8 @@ fn a_server_without_readers_or_a_name_does_not_start() {
     );
     let refused = project.run(&["serve", "--public", "--listen", "0.0.0.0:0"]).exits(2);
     assert!(refused.err.contains("needs the name under which browsers reach it"), "{}", refused.err);
+    let refused = project.run(&["serve", "--public", "--state", "typo"]).exits(2);
+    assert!(refused.err.contains("there is no record") && refused.err.contains("typo/runs.db"), "{}", refused.err);
     let short = project.env("TRIALRUN_RUN_TOKEN", "hunter2");
     let refused = short.run(&["serve"]).exits(2);
     assert!(refused.err.contains("at least 16 characters") && !refused.err.contains("hunter2"), "{}", refused.err);
@@ -272,6 +274,10 @@ fn a_client_starts_pauses_and_stops_runs_that_workers_run() {
     let (server, port) = serve(&project, &[]);
     let missing = post(&port, "/api/runs", RUN, &json!({ "paths": ["nothing.yaml"] }));
     assert!(missing.status == 422 && missing.body.contains("nothing.yaml"), "{} {}", missing.status, missing.body);
+
+    project.write("talk.yaml", "name: talk\nturns:\n- says: hello\n  expct: []\n");
+    let broken = post(&port, "/api/runs", RUN, &json!({ "paths": ["good.yaml", "talk.yaml"] }));
+    assert!(broken.status == 422 && broken.body.contains("talk.yaml:4"), "{}", broken.body);
 
     let body = json!({ "paths": ["good.yaml", "bad.yaml"], "label": "pr-12", "agents": ["fake"] });
     let started = post(&port, "/api/runs", RUN, &body);

@@ -5,14 +5,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use hyper::StatusCode;
 use jiff::Timestamp;
-use model::RunRow;
+use model::{RunInfo, RunRow};
 use queue::{Queue, QueuedRun};
 use report::{ReporterOptions, Style, TrendOf};
 use serde_json::{Value, json};
 use session::Overrides;
 use store::{ResultFilter, RunFilter, Store, TrialFilter};
 
-use super::field::{CONTINUE, RESUME, RETRY, SUBMISSION};
+use super::field::{NEW_COST, NEW_TOKENS, RESUME, RETRY, SUBMISSION, TRIAL};
 use super::problem::{Problem, json_answer};
 use super::record::listed;
 use super::service::{Call, Service};
@@ -31,6 +31,9 @@ const SOME: usize = 100;
 const MAX_OFFSET: usize = 10_000_000;
 /// Number of runs of a trend that are searched for flaky cases.
 const SEARCHED: usize = 50;
+
+/// Options of a new run: only workers run its trials, and a broken test file is an error, because nobody reads warnings.
+const NEW: [&str; 2] = ["--jobs=0", "--strict-files"];
 
 fn ok(value: &Value) -> Result<Answer, Problem> {
     Ok(json_answer(StatusCode::OK, value))
@@ -238,23 +241,30 @@ pub fn queue(service: &Service, _: &Call) -> Result<Answer, Problem> {
 
 pub fn submit(service: &Service, call: &Call) -> Result<Answer, Problem> {
     let options = arguments(&SUBMISSION, &call.body)?;
-    start(service, &[vec!["--jobs=0".to_owned()], options].concat(), None)
+    start(service, &[NEW.map(str::to_owned).to_vec(), options].concat(), None)
 }
 
-pub fn retry(service: &Service, call: &Call) -> Result<Answer, Problem> {
+/// Returns the run to which the path refers, which must not be in progress, and its settings.
+fn ended(service: &Service, call: &Call) -> Result<(RunRow, RunInfo), Problem> {
     let (run, info) = service.record.read(|store| {
         let run = run_of(store, call, "run")?;
         let info = store.info(&run.id)?;
         Ok((run, info))
     })?;
-    if session::is_active(&run) {
-        return Err(Problem::conflict(format!("the run {} is in progress", run.short)));
+    match session::is_active(&run) {
+        true => Err(Problem::conflict(format!("the run {} is in progress", run.short))),
+        false => Ok((run, info)),
     }
+}
+
+pub fn retry(service: &Service, call: &Call) -> Result<Answer, Problem> {
+    let (run, info) = ended(service, call)?;
     let Some(Overrides { targets, arms, .. }) = recorded_overrides(&info) else {
         let message = "the command that started the run is not recorded; start a run with `failed_in` instead";
         return Err(Problem::conflict(message));
     };
-    let mut options = vec!["--jobs=0".to_owned(), format!("--failed-in={}", run.id)];
+    let mut options = NEW.map(str::to_owned).to_vec();
+    options.push(format!("--failed-in={}", run.id));
     options.extend(arms.agent.iter().map(|agent| format!("--agent={agent}")));
     options.extend(arms.model.iter().map(|model| format!("--model={model}")));
     options.extend(arguments(&RETRY, &call.body)?);
@@ -263,14 +273,7 @@ pub fn retry(service: &Service, call: &Call) -> Result<Answer, Problem> {
 }
 
 pub fn resume(service: &Service, call: &Call) -> Result<Answer, Problem> {
-    let (run, info) = service.record.read(|store| {
-        let run = run_of(store, call, "run")?;
-        let info = store.info(&run.id)?;
-        Ok((run, info))
-    })?;
-    if session::is_active(&run) {
-        return Err(Problem::conflict(format!("the run {} is in progress", run.short)));
-    }
+    let (run, info) = ended(service, call)?;
     // Otherwise, this machine would run its trials.
     if recorded_overrides(&info).is_none_or(|overrides| overrides.schedule.jobs != Some(0)) {
         return Err(Problem::conflict(format!("the run {} was not started with `--jobs 0`", run.short)));
@@ -303,15 +306,15 @@ fn start(service: &Service, arguments: &[String], resumed: Option<&str>) -> Resu
 
 fn no_queue(service: &Service) -> Problem {
     Problem::conflict(format!(
-        "Only runs whose trials workers run can be started and changed here, and workers need a record in PostgreSQL; this \
-         record is {}.",
+        "Only runs whose trials workers run can be started and changed here, and workers need a database; this record is \
+         {}.",
         service.record.place()
     ))
 }
 
 /// Returns the queue, and the run in it to which the path refers.
 fn in_queue(service: &Service, call: &Call) -> Result<(Arc<Queue>, QueuedRun), Problem> {
-    if service.record.settings().is_none() {
+    if !service.record.has_queue() {
         return Err(no_queue(service));
     }
     let queue = service.record.queue()?.ok_or_else(|| Problem::not_found("no run is in the queue"))?;
@@ -334,7 +337,7 @@ pub fn pause(service: &Service, call: &Call) -> Result<Answer, Problem> {
 
 pub fn resume_queue(service: &Service, call: &Call) -> Result<Answer, Problem> {
     let (queue, run) = in_queue(service, call)?;
-    let [cost, tokens] = [call.number(&CONTINUE[0])?, call.number(&CONTINUE[1])?];
+    let [cost, tokens] = [call.number(&NEW_COST)?, call.number(&NEW_TOKENS)?];
     let has_budget = (cost.is_some() || tokens.is_some()) && queue.set_budget(&run.id, cost, tokens)?;
     let is_continued = queue.resume(&run.id)?;
     changed(&run, if is_continued { "running" } else { &run.state }, has_budget || is_continued)
@@ -342,14 +345,9 @@ pub fn resume_queue(service: &Service, call: &Call) -> Result<Answer, Problem> {
 
 pub fn cancel(service: &Service, call: &Call) -> Result<Answer, Problem> {
     let (queue, run) = in_queue(service, call)?;
-    match call.body.get("trial").filter(|trial| !trial.is_null()) {
-        None => changed(&run, "stopping", queue.cancel(&run.id)?),
-        Some(Value::String(trial)) if queue.cancel_trial(&run.id, trial)? => {
-            ok(&json!({ "schema": "trialrun.changed/1", "run": run.id, "state": run.state, "cancelled": trial }))
-        }
-        Some(Value::String(trial)) => {
-            Err(Problem::conflict(format!("no trial {trial} of the run {} is in the queue", run.id)))
-        }
-        Some(_) => Err(Problem::bad_request("`trial` must be a text")),
+    let Some(trial) = call.string(&TRIAL)? else { return changed(&run, "stopping", queue.cancel(&run.id)?) };
+    if !queue.cancel_trial(&run.id, trial)? {
+        return Err(Problem::conflict(format!("no trial {trial} of the run {} is in the queue", run.id)));
     }
+    ok(&json!({ "schema": "trialrun.changed/1", "run": run.id, "state": run.state, "cancelled": trial }))
 }

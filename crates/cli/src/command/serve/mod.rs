@@ -23,6 +23,7 @@ use std::sync::Arc;
 
 use hyper::Request;
 use hyper::body::Incoming;
+use session::Layer;
 use store::Location;
 use tokio::signal::unix::{SignalKind, signal};
 use tower_service::Service as _;
@@ -35,6 +36,7 @@ use crate::error::CliError;
 use crate::global::Global;
 use crate::http_server::{Answer, HttpServer};
 use crate::terminal::Terminal;
+use crate::workers::{has_queue, settings};
 use crate::{ci, place};
 
 pub use self::openapi::{openapi, reference};
@@ -83,10 +85,19 @@ pub fn run(global: &Global, args: &ServeArgs, terminal: &Terminal) -> Result<Exi
     }
     let location = session.state.record.clone();
     // A record that cannot be read is an error now, not at the first request.
-    drop(store::open_existing(&location)?);
-    let has_queue = matches!(location, Location::Postgres(_));
+    let is_there = store::open_existing(&location)?.is_some();
+    let is_typed = matches!(session.state.from, Layer::CommandLine | Layer::Environment(_));
+    if let (Location::File(file), false, true) = (&location, is_there, is_typed) {
+        return Err(CliError::usage(format!("there is no record {}", file.display()))
+            .hint(format!("{} names it; a run with the same setting creates it", session.state.from)));
+    }
+    let queue_settings = match has_queue(&session) {
+        true => Some(settings(None, &session)?),
+        false => None,
+    };
+    let has_queue = queue_settings.is_some();
     let can_run = !tokens.lacks(Role::Run);
-    let mut service = Service::new(Record::new(location), tokens, args.public);
+    let mut service = Service::new(Record::new(location, queue_settings), tokens, args.public);
     service.folder = ci::folder_in_repository();
     if let Some(set) = &session.project.regression_threshold {
         service.threshold = set.value;
@@ -128,7 +139,7 @@ fn notes(args: &ServeArgs, can_run: bool, has_queue: bool) -> String {
     }
     text.push_str(match (can_run, has_queue) {
         (true, true) => "Holders of a token with the role `run` can start and change runs.\n",
-        (true, false) => "Nobody can start or change runs: workers need a record in PostgreSQL.\n",
+        (true, false) => "Nobody can start or change runs: workers need a database.\n",
         (false, _) => "Nobody can start or change runs: no token has the role `run`.\n",
     });
     if !args.listen.ip().is_loopback() {

@@ -16,13 +16,15 @@ const IDLE: usize = 8;
 /// The record, and the queue in the same database.
 pub struct Record {
     location: Location,
+    /// Database of the queue, if workers can run trials.
+    queue_settings: Option<Settings>,
     idle: Mutex<Vec<Box<dyn Store>>>,
     queue: Mutex<Option<Arc<Queue>>>,
 }
 
 impl Record {
-    pub fn new(location: Location) -> Self {
-        Self { location, idle: Mutex::default(), queue: Mutex::default() }
+    pub fn new(location: Location, queue_settings: Option<Settings>) -> Self {
+        Self { location, queue_settings, idle: Mutex::default(), queue: Mutex::default() }
     }
 
     /// Returns the place of the record, without a password.
@@ -71,9 +73,9 @@ impl Record {
         Ok(runs)
     }
 
-    /// Returns the queue; `None` if the record is not in a database, or if no run has used workers yet.
+    /// Returns the queue; `None` if it has no database, or if no run has used workers yet.
     pub fn queue(&self) -> Result<Option<Arc<Queue>>, Problem> {
-        let Some(settings) = self.settings() else { return Ok(None) };
+        let Some(settings) = &self.queue_settings else { return Ok(None) };
         let known = self.queue.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if known.is_some() {
             return Ok(known);
@@ -82,12 +84,9 @@ impl Record {
         Ok(Some(Arc::clone(self.queue.lock().unwrap_or_else(PoisonError::into_inner).insert(queue))))
     }
 
-    /// Returns the database of the record; `None` if it is a file.
-    pub fn settings(&self) -> Option<&Settings> {
-        match &self.location {
-            Location::Postgres(settings) => Some(settings),
-            _ => None,
-        }
+    /// Returns `true` if workers can run trials.
+    pub fn has_queue(&self) -> bool {
+        self.queue_settings.is_some()
     }
 }
 

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-use super::field::{Field, Kind};
+use super::field::Field;
 use super::problem::Problem;
 use super::record::Record;
 use super::submission::Submitter;
@@ -205,10 +205,24 @@ impl Call {
 
     /// Returns a number of the body.
     pub fn number(&self, field: &Field) -> Result<Option<f64>, Problem> {
+        self.value(field, "a number above 0", |value| value.as_f64().filter(|number| *number > 0.0))
+    }
+
+    /// Returns a text of the body.
+    pub fn string(&self, field: &Field) -> Result<Option<&str>, Problem> {
+        self.value(field, field.kind.noun(), Value::as_str)
+    }
+
+    /// Returns the value of a field of the body that `read` accepts.
+    fn value<'c, T>(
+        &'c self,
+        field: &Field,
+        wanted: &str,
+        read: impl FnOnce(&'c Value) -> Option<T>,
+    ) -> Result<Option<T>, Problem> {
         let Some(value) = self.body.get(field.name).filter(|value| !value.is_null()) else { return Ok(None) };
-        let number = value.as_f64().filter(|number| *number > 0.0 && field.kind == Kind::Number);
-        let wrong = || Problem::bad_request(format!("`{}` must be a number above 0", field.name));
-        number.map(Some).ok_or_else(wrong)
+        let wrong = || Problem::bad_request(format!("`{}` must be {wanted}", field.name));
+        read(value).map(Some).ok_or_else(wrong)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Tokens of clients, and what their holders may do.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use hyper::header::{AUTHORIZATION, HeaderMap};
@@ -62,6 +63,11 @@ impl Tokens {
         }
         let Some(file) = file else { return Ok(tokens) };
         let wrong = |reason: String| CliError::usage(format!("{}: {reason}", file.display()));
+        // A group may read it: containers give mounted secrets a group.
+        if file.metadata().is_ok_and(|meta| meta.permissions().mode() & 0o027 != 0) {
+            let wrong = wrong("other users can read or change this file with tokens".to_owned());
+            return Err(wrong.hint(format!("`chmod 600 {}` makes it yours alone", file.display())));
+        }
         let text = files::read_named_text(file, MAX_FILE_BYTES).map_err(|error| wrong(error.to_string()))?;
         for (number, line) in text.lines().enumerate().map(|(index, line)| (index + 1, line.trim())) {
             if line.is_empty() || line.starts_with('#') {
@@ -188,6 +194,7 @@ mod tests {
         let file = folder.path().join("tokens");
         let read = |text: &str| {
             std::fs::write(&file, text).unwrap();
+            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o640)).unwrap();
             Tokens::read(|_| None, Some(&file)).map_err(|error| error.to_string())
         };
         let tokens = read(&format!("# CI\nrun {RUN}\n\n  read\t{READ}\n")).unwrap();
@@ -197,6 +204,12 @@ mod tests {
         {
             let error = read(text).unwrap_err();
             assert!(error.contains(&format!("line {line}")) && !error.contains("0123"), "{error}");
+        }
+        read(&format!("run {RUN}")).unwrap();
+        for mode in [0o604, 0o602, 0o620] {
+            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
+            let error = Tokens::read(|_| None, Some(&file)).unwrap_err().to_string();
+            assert!(error.contains("other users can read or change"), "{mode:o}: {error}");
         }
     }
 }

@@ -12,8 +12,8 @@ use crate::skill_use::read_skill;
 use crate::verdict::Verdict;
 
 /// Reason why it is not known that a tool was not called.
-pub(crate) const CALLS_UNREPORTED: &str =
-    "the agent's answer does not say which tools were called; it does with `tool_calls`, which may be an empty list";
+const CALLS_UNREPORTED: &str =
+    "the reply does not say completely which tools were called; `tool_calls`, which may be an empty list, says so";
 
 /// Tool with which agents load a skill.
 const SKILL: &str = "Skill";
@@ -192,8 +192,8 @@ impl CallPattern {
             .iter()
             .map(|(name, times)| if *times == 1 { format!("`{name}`") } else { format!("`{name}` ({times} times)") })
             .collect();
-        let actual = if called.is_empty() && trace.has_unreported_calls() {
-            CALLS_UNREPORTED.into()
+        let actual = if let Some(reason) = unreported_calls(trace).filter(|_| called.is_empty()) {
+            reason.to_owned()
         } else if called.is_empty() {
             "the agent called no tool".into()
         } else {
@@ -330,11 +330,16 @@ fn asked(call: &ToolCall) -> String {
     texts.collect::<Vec<_>>().join("\n")
 }
 
+/// Returns the reason why there may be calls that are not in the trace.
+pub(crate) fn unreported_calls(trace: &Trace) -> Option<&str> {
+    trace.missing_calls().or_else(|| trace.has_unreported_calls().then_some(CALLS_UNREPORTED))
+}
+
 /// Returns the reason why what the agent did is not completely known: a reply does not report its calls, or the
 /// arguments of a call that acts on files, commands or skills could not be read.
 pub(crate) fn unknown_calls(trace: &Trace) -> Option<String> {
-    if trace.has_unreported_calls() {
-        return Some(CALLS_UNREPORTED.to_owned());
+    if let Some(reason) = unreported_calls(trace) {
+        return Some(reason.to_owned());
     }
     let is_unread = |traced: &&TracedCall| traced.call.effect != Effect::Other && !traced.call.has_readable_arguments();
     trace.calls.iter().find(is_unread).map(|traced| unread(&traced.call))
@@ -379,13 +384,16 @@ mod tests {
             assert_eq!(judged(&wanted, &asked().answer("Done.").evidence()).status, Status::Met, "{wanted}");
             let finding = judged(&wanted, &asked().calls_unreported().answer("Done.").evidence());
             assert_eq!(finding.status, Status::Undecided, "{wanted}");
-            assert!(finding.reason.contains("does not say which tools were called"), "{wanted}: {}", finding.reason);
+            assert!(finding.reason.contains("does not say completely which tools were called"), "{wanted}: {}", finding.reason);
         }
         for mut wanted in present {
             wanted["id"] = json!("a");
             let finding = judged(&wanted, &asked().calls_unreported().answer("Done.").evidence());
             assert_eq!(finding.status, Status::Unmet, "{wanted}");
-            assert!(finding.actual.unwrap().contains("does not say which tools were called"), "{wanted}");
+            assert!(finding.actual.unwrap().contains("does not say completely which tools were called"), "{wanted}");
+            let missing = asked().calls_missing("the bot sent no spans").answer("Done.").evidence();
+            let finding = judged(&wanted, &missing);
+            assert_eq!((finding.status, finding.reason.as_str()), (Status::Undecided, "the bot sent no spans"), "{wanted}");
         }
     }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use model::{
     Certainty, Change, Collected, Commit, EgressAttempt, EgressVerdict, EgressWay, Ending, Evidence, FaultKind,
     FaultReport, FileChange, Limits, MockCall, MockNames, MockVerdict, Need, PermissionRequest, Probe, Probed,
-    Question, RemoteState, RepositoryChange, RepositoryState, ReviewRequest, Step, Tokens, ToolCall, ToolResult, Touch,
-    Trace, Usage,
+    Question, RemoteState, RepositoryChange, RepositoryState, Rerun, ReviewRequest, RewardFile, Step, Tokens, ToolCall,
+    ToolResult, Touch, Trace, Usage,
 };
 use serde_json::Value;
 
@@ -137,6 +137,13 @@ impl EvidenceBuilder {
         self
     }
 
+    /// Records that what would show the tool calls of the reply is missing.
+    #[cfg(test)]
+    pub fn calls_missing(mut self, reason: &str) -> Self {
+        self.steps.push(Step::CallsMissing { reason: reason.into() });
+        self
+    }
+
     /// Sets the duration of the last reply.
     pub fn replied(mut self, latency_ms: u64) -> Self {
         self.steps.push(Step::Replied { latency_ms, first_token_ms: None });
@@ -166,8 +173,36 @@ impl EvidenceBuilder {
             control: None,
             scripts: None,
             new_tests: None,
+            failing_test: None,
+            rewards: Vec::new(),
+            solution: None,
         };
         self.probed(Need::Command { run: run.into(), timeout_ms: 30_000 }, found)
+    }
+
+    /// Adds a verifier that was run with the default timeout and wrote a reward.
+    pub fn rewarded(self, run: &str, reward: &str) -> Self {
+        self.rewarded_by(run, vec![RewardFile { name: "reward.txt".into(), text: reward.into() }], None)
+    }
+
+    /// Adds a verifier that was run with the default timeout, the files that it wrote, and its result with the case's
+    /// own solution.
+    pub(crate) fn rewarded_by(self, run: &str, rewards: Vec<RewardFile>, solution: Option<Rerun>) -> Self {
+        let found = Probed::Ran {
+            exit_code: Some(0),
+            stdout: String::new(),
+            stderr: String::new(),
+            clipped: false,
+            restored: Vec::new(),
+            edited: Vec::new(),
+            control: None,
+            scripts: None,
+            new_tests: None,
+            failing_test: None,
+            rewards,
+            solution: solution.map(Box::new),
+        };
+        self.probed(Need::Command { run: run.into(), timeout_ms: 600_000 }, found)
     }
 
     /// Adds a probe and its result.

@@ -168,7 +168,8 @@ impl<'m> Pass<'m> {
             }
             Step::PermissionDenied { tool, message, call_id: _ } => self.strings([tool, message]),
             Step::Retry { error: text, attempt: _, status: _, delay_ms: _ }
-            | Step::RequestCheck { reason: text, step: _, met: _ } => self.string(text),
+            | Step::RequestCheck { reason: text, step: _, met: _ }
+            | Step::CallsMissing { reason: text } => self.string(text),
             Step::Finished { subtype, text, result, is_error: _, usage: _ } => {
                 self.string(subtype);
                 self.strings(text);
@@ -293,7 +294,20 @@ impl<'m> Pass<'m> {
                 self.string(&mut file.path);
                 self.strings(&mut file.text);
             }),
-            Probed::Ran { stdout, stderr, restored, edited, control, scripts, new_tests, exit_code: _, clipped: _ } => {
+            Probed::Ran {
+                stdout,
+                stderr,
+                restored,
+                edited,
+                control,
+                scripts,
+                new_tests,
+                failing_test,
+                rewards,
+                solution,
+                exit_code: _,
+                clipped: _,
+            } => {
                 self.strings([stdout, stderr]);
                 self.strings(restored);
                 self.strings(edited);
@@ -303,7 +317,8 @@ impl<'m> Pass<'m> {
                     self.probed(with_files);
                     fixture.iter_mut().for_each(|found| self.probed(found));
                 }
-                for rerun in [scripts, new_tests].into_iter().flatten() {
+                self.strings(rewards.iter_mut().map(|file| &mut file.text));
+                for rerun in [scripts, new_tests, failing_test, solution].into_iter().flatten() {
                     let Rerun { files, found } = &mut **rerun;
                     self.strings(files);
                     self.probed(found);

@@ -109,6 +109,13 @@ pub enum Step {
     },
     /// The reply in progress does not report which tools were called, so there may be calls that are not recorded.
     CallsUnreported,
+    /// What would show the calls of the reply in progress is missing, so it is not known which tools were called. Unlike
+    /// [`Step::CallsUnreported`], this says nothing about the agent.
+    CallsMissing {
+        /// What is missing.
+        #[serde(rename = "because")]
+        reason: String,
+    },
     /// The agent has finished its reply to one user message, successfully or not.
     Finished {
         /// Agent's own result type, such as `success`.

@@ -74,6 +74,8 @@ pub struct TracedReply {
     pub first_token_ms: Option<u64>,
     /// True if the reply does not report which tools were called.
     pub calls_unreported: bool,
+    /// What is missing that would show which tools were called, if anything.
+    pub calls_missing: Option<String>,
 }
 
 /// One model message.
@@ -204,6 +206,12 @@ impl Trace {
                     reply.calls_unreported = true;
                 }
             }
+            Step::CallsMissing { reason } => {
+                if let Some(reply) = self.replies.last_mut() {
+                    reply.calls_unreported = true;
+                    reply.calls_missing.get_or_insert_with(|| reason.clone());
+                }
+            }
             Step::Replied { latency_ms, first_token_ms } => {
                 if let Some(reply) = self.replies.last_mut() {
                     (reply.latency_ms, reply.first_token_ms) = (Some(*latency_ms), *first_token_ms);
@@ -222,6 +230,11 @@ impl Trace {
     /// [`Self::calls`].
     pub fn has_unreported_calls(&self) -> bool {
         self.replies.iter().any(|reply| reply.calls_unreported)
+    }
+
+    /// Returns what is missing that would show which tools were called, if anything.
+    pub fn missing_calls(&self) -> Option<&str> {
+        self.replies.iter().find_map(|reply| reply.calls_missing.as_deref())
     }
 
     /// Returns `true` if the last reply has any content: text other than white space, a tool call, a question, or a

@@ -4,7 +4,7 @@ use model::{Effect, Trace, TracedCall};
 use serde_json::Value;
 
 use super::prelude::*;
-use crate::call_pattern::{CALLS_UNREPORTED, unknown_calls};
+use crate::call_pattern::{unknown_calls, unreported_calls};
 use crate::shell::{self, Simple};
 
 /// Number of command lines that a finding shows.
@@ -168,12 +168,14 @@ impl Matcher for CommandRan {
                     ))
                 }
             },
+            (Err(_), true) if trace.missing_calls().is_some() => {
+                Verdict::undecided(trace.missing_calls().unwrap_or_default())
+            }
             (Err(part), true) => {
                 let missing = part.map_or_else(|| command.to_string(), |part| format!("`{}`", part.join(" ")));
                 let lines: Vec<String> = shell_calls(trace).map(|(_, line)| line.quoted()).collect();
                 let actual = match lines.len() {
-                    0 if trace.has_unreported_calls() => CALLS_UNREPORTED.to_owned(),
-                    0 => "the agent ran no command".to_owned(),
+                    0 => unreported_calls(trace).unwrap_or("the agent ran no command").to_owned(),
                     number => format!("the agent ran {}", format::count(number, "command line")),
                 };
                 Verdict::unmet(format!("the agent did not run {missing}"), format!("a run of {command}"), actual)

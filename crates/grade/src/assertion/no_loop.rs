@@ -3,7 +3,7 @@
 use model::{Position, TracedCall};
 
 use super::prelude::*;
-use crate::call_pattern::CALLS_UNREPORTED;
+use crate::call_pattern::unreported_calls;
 
 /// Default of `max`.
 const MAX: u64 = 3;
@@ -47,8 +47,8 @@ impl Matcher for NoLoop {
         let calls = &evidence.trace.calls;
         let found = self.in_a_row(calls).or_else(|| self.in_total(calls));
         let Some((at, count, how)) = found else {
-            if evidence.trace.has_unreported_calls() {
-                return Ok(Verdict::undecided(CALLS_UNREPORTED));
+            if let Some(reason) = unreported_calls(&evidence.trace) {
+                return Ok(Verdict::undecided(reason));
             }
             let most = format::count(self.max, "time");
             return Ok(Verdict::met(match calls.len() {

@@ -2,7 +2,7 @@
 
 use super::prelude::*;
 use super::{ARGS_MATCH, TOOL};
-use crate::call_pattern::{CALLS_UNREPORTED, CallPattern};
+use crate::call_pattern::{CallPattern, unreported_calls};
 use crate::pattern::RegexBudget;
 
 pub(crate) const ASSERTION: Assertion =
@@ -50,10 +50,10 @@ impl Matcher for NoToolCalled {
         }
         let place = self.unwanted.most_telling_place();
         let Some((&first, others)) = matching.split_first() else {
-            return Ok(match unknown {
-                Some((at, error)) => Verdict::undecided(error).place(place).at_call(trace, at),
-                None if trace.has_unreported_calls() => Verdict::undecided(CALLS_UNREPORTED).place(place),
-                None => {
+            return Ok(match (unknown, unreported_calls(trace)) {
+                (Some((at, error)), _) => Verdict::undecided(error).place(place).at_call(trace, at),
+                (None, Some(reason)) => Verdict::undecided(reason).place(place),
+                (None, None) => {
                     let among = match trace.calls.len() {
                         0 => "the agent called no tool".to_owned(),
                         count => format!("no {} among {}", self.unwanted.describe(), format::count(count, "tool call")),

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use model::{FaultReport, TracedCall};
 
 use super::prelude::*;
-use crate::call_pattern::CALLS_UNREPORTED;
+use crate::call_pattern::unreported_calls;
 
 pub(crate) const ASSERTION: Assertion = Assertion::written("retries_at_most", parse)
     .summary("The agent retried each failed model request and each failed tool call at most this number of times.")
@@ -41,12 +41,10 @@ impl Matcher for RetriesAtMost {
             (_, Some((at, retries))) => {
                 (retries, format::shortened(&evidence.trace.calls[at].call.summary()), Some(at))
             }
-            (_, None) if evidence.trace.has_unreported_calls() => {
-                return Ok(Verdict::undecided(CALLS_UNREPORTED).place(&self.place));
-            }
             (_, None) => {
-                return Ok(Verdict::met("no tool call and no injected fault failed, so nothing was retried")
-                    .place(&self.place));
+                let nothing = || Verdict::met("no tool call and no injected fault failed, so nothing was retried");
+                let verdict = unreported_calls(&evidence.trace).map_or_else(nothing, Verdict::undecided);
+                return Ok(verdict.place(&self.place));
             }
         };
         let retries = format!("{most} {}", if most == 1 { "retry" } else { "retries" });

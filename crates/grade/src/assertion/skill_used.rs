@@ -3,7 +3,7 @@
 use model::{Definition, Trace};
 
 use super::prelude::*;
-use crate::call_pattern::{CALLS_UNREPORTED, unknown_calls};
+use crate::call_pattern::{unknown_calls, unreported_calls};
 use crate::skill_use::{delegates, failed_delegation, failed_use, first_delegation, first_use, used};
 
 pub(crate) const SKILL_USED: Assertion =
@@ -88,7 +88,7 @@ impl Matcher for Used {
                     count => format!("`{name}` was not used in {}", format::count(count, "call")),
                 }),
             },
-            (None, true) => self.missing(trace),
+            (None, true) => trace.missing_calls().map_or_else(|| self.missing(trace), Verdict::undecided),
         };
         Ok(verdict.place(place))
     }
@@ -100,8 +100,7 @@ impl Used {
         let (name, kind) = (&self.name, self.kind());
         let others = self.others(trace);
         let actual = match others.as_slice() {
-            [] if trace.has_unreported_calls() => CALLS_UNREPORTED.to_owned(),
-            [] => format!("the agent used no {kind}"),
+            [] => unreported_calls(trace).map_or_else(|| format!("the agent used no {kind}"), str::to_owned),
             others => format!("it used {}", format::names(others)),
         };
         let failed = self.failed(trace);

@@ -179,6 +179,9 @@ impl Matcher for ToolCallSequence {
         {
             return Ok(Verdict::undecided(error).at_call(trace, at));
         }
+        if let Some(reason) = trace.missing_calls() {
+            return Ok(Verdict::undecided(reason));
+        }
 
         let reached = found.calls.len();
         let wanted = &self.steps[reached].wanted;

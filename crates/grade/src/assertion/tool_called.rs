@@ -150,6 +150,9 @@ impl Matcher for ToolCalled {
         if let Some((at, error)) = unknown {
             return Ok(Verdict::undecided(error).place(self.wanted.most_telling_place()).at_call(trace, at));
         }
+        if let Some(reason) = trace.missing_calls() {
+            return Ok(Verdict::undecided(reason).place(self.wanted.most_telling_place()));
+        }
 
         let tool = &self.wanted.tool;
         let wanted = self.wanted.describe();

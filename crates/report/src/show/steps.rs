@@ -93,6 +93,7 @@ fn from_steps(steps: &[(u64, &Step)], paint: &Paint) -> Vec<ShownStep> {
             Step::RequestCheck { step, met: false, reason } => {
                 say(None, paint.red(&format!("! request of script step {step}")), reason);
             }
+            Step::CallsMissing { reason } => say(None, paint.yellow("! tool calls are not known"), reason),
             Step::Notice { from, text } => say(None, paint.dim(&format!("[{}]", word(from))), text),
             Step::Finished { subtype, .. } => say(None, format!("{} finished ({})", symbols.done, word(subtype)), ""),
             Step::Session { .. }

@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use grade::Responder;
 use model::foreign_json::MAX_VALUES;
@@ -352,6 +352,11 @@ impl Turn {
             Err(stopped) if !is_error => stopped,
             _ => ending,
         }
+    }
+
+    /// Adds time that does not count as the agent's.
+    pub(crate) fn pause(&self, time: Duration) {
+        self.sink.pause(time);
     }
 
     /// Sets what the trial waits for, for `status` and for the idle warning.

@@ -298,6 +298,10 @@ impl agent::EventSink for EventSender {
     fn send(&self, event: Event) {
         self.emit(event);
     }
+
+    fn pause(&self, time: Duration) {
+        Self::pause(self, time);
+    }
 }
 
 /// A listener that keeps up to a number of events. Senders of further events wait.

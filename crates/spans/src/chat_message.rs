@@ -78,10 +78,11 @@ impl ChatMessage {
         if depth > MAX_DEPTH {
             return;
         }
-        match value {
-            Value::String(text) => self.text.push_str(text),
-            Value::Object(map) => self.add_map(map, depth),
-            _ => items(value).into_iter().flatten().for_each(|item| self.add(item, depth + 1)),
+        match (value, items(value)) {
+            (_, Some(items)) => items.into_iter().for_each(|item| self.add(item, depth + 1)),
+            (Value::String(text), None) => self.text.push_str(text),
+            (Value::Object(map), None) => self.add_map(map, depth),
+            _ => {}
         }
     }
 

@@ -27,6 +27,8 @@ pub(crate) struct Reading {
     /// Name of the agent or the tool.
     pub(crate) name: Option<String>,
     pub(crate) model: Option<String>,
+    /// Id that the provider gave to the answer of the model.
+    pub(crate) response_id: Option<String>,
     pub(crate) tokens: Count,
     pub(crate) cost_usd: Option<f64>,
     /// Answer of the model.
@@ -78,6 +80,7 @@ impl Reading {
         }
         keep(&mut self.name, other.name);
         keep(&mut self.model, other.model);
+        keep(&mut self.response_id, other.response_id);
         keep(&mut self.cost_usd, other.cost_usd);
         keep(&mut self.question, other.question);
         keep(&mut self.call_id, other.call_id);

@@ -79,15 +79,18 @@ pub fn trace_from_spans(spans: &[Span]) -> SpanTrace {
 /// Returns the span that contains all others in time, unless it is a model request or a tool call, which further ones may
 /// follow.
 pub fn whole_of(spans: &[Span]) -> Option<&Span> {
-    let whole = spans.iter().max_by_key(|span| (std::cmp::Reverse(span.start_ns), span.end_ns))?;
-    let contains_all = spans.iter().all(|span| span.start_ns >= whole.start_ns && span.end_ns <= whole.end_ns);
-    let kind = convention::read(whole).and_then(|reading| reading.kind);
-    (contains_all && !matches!(kind, Some(Kind::Model | Kind::Tool))).then_some(whole)
+    let (first, last) = (spans.iter().map(|span| span.start_ns).min()?, spans.iter().map(|span| span.end_ns).max()?);
+    let kind = |span: &Span| convention::read(span).and_then(|reading| reading.kind);
+    spans.iter().find(|span| {
+        (span.start_ns, span.end_ns) == (first, last) && !matches!(kind(span), Some(Kind::Model | Kind::Tool))
+    })
 }
 
 /// Spans in the order of their beginnings, without duplicates, and what they say.
 struct Forest<'a> {
     nodes: Vec<Node<'a>>,
+    /// Ids of the calls that have a span.
+    executed: HashSet<String>,
     index: HashMap<(&'a TraceId, &'a SpanId), usize>,
 }
 
@@ -104,8 +107,11 @@ impl<'a> Forest<'a> {
         spans.sort_by_key(|span| (span.start_ns, std::cmp::Reverse(span.end_ns)));
         let index = spans.iter().enumerate().map(|(at, span)| ((&span.trace, &span.id), at)).collect();
         let nodes = spans.into_iter().map(|span| Node { span, reading: convention::read(span) }).collect();
-        let mut forest = Self { nodes, index };
+        let mut forest = Self { nodes, executed: HashSet::new(), index };
         forest.join_layers();
+        let readings = forest.nodes.iter().filter_map(|node| node.reading.as_ref());
+        forest.executed =
+            readings.filter(|it| it.kind == Some(Kind::Tool)).filter_map(|it| it.call_id.clone()).collect();
         forest
     }
 
@@ -130,10 +136,10 @@ impl<'a> Forest<'a> {
 
     /// Makes one span of those that several libraries created for the same request or call, one within the other.
     fn join_layers(&mut self) {
-        let mut joined = HashSet::new();
         for inner in (0..self.nodes.len()).rev() {
             let Some(kind @ (Kind::Model | Kind::Tool)) = self.kind(inner) else { continue };
-            let Some(outer) = self.around(inner).filter(|outer| self.kind(*outer) == Some(kind)) else { continue };
+            let around = self.around(inner).filter(|outer| self.kind(*outer) == Some(kind));
+            let Some(outer) = around.or_else(|| self.twin(inner)) else { continue };
             let name = |at: usize| self.nodes[at].reading.as_ref().and_then(|reading| reading.name.clone());
             // A tool may call another tool. The innermost model request is the one that was sent.
             let (kept, given_up) = match kind {
@@ -142,13 +148,31 @@ impl<'a> Forest<'a> {
                 _ => continue,
             };
             let Some(layer) = self.nodes[given_up].reading.as_mut() else { continue };
-            let is_first = joined.insert(given_up);
             let layer =
                 Reading { kind: None, ..std::mem::replace(layer, Reading { kind: Some(Kind::Part), ..layer.clone() }) };
-            if let Some(kept) = self.nodes[kept].reading.as_mut().filter(|_| is_first) {
+            if let Some(kept) = &mut self.nodes[kept].reading {
                 kept.complete(layer);
             }
         }
+    }
+
+    /// Returns the span that another library created for the same model request, without making it the parent: it takes
+    /// as long, and has the same answer.
+    fn twin(&self, at: usize) -> Option<usize> {
+        let Node { span, reading: Some(reading) } = &self.nodes[at] else { return None };
+        let is_twin = |other: &usize| {
+            let Node { span: whole, reading: Some(of_whole) } = &self.nodes[*other] else { return false };
+            let is_same_answer = match (&reading.response_id, &of_whole.response_id) {
+                (Some(id), Some(other)) => id == other,
+                _ => reading.model == of_whole.model,
+            };
+            of_whole.kind == Some(Kind::Model)
+                && whole.scope != span.scope
+                && whole.end_ns >= span.end_ns
+                && is_same_answer
+        };
+        // Only few requests are sent at the same time.
+        (at.saturating_sub(MAX_DEPTH)..at).rev().find(is_twin).filter(|_| reading.kind == Some(Kind::Model))
     }
 }
 
@@ -251,7 +275,7 @@ impl Builder {
         let (span, Some(reading)) = (forest.nodes[at].span, &forest.nodes[at].reading) else { return };
         let parent = self.owner(forest, at);
         let name = reading.name.clone().unwrap_or_else(|| span.name.clone());
-        let found = self.asked(reading, &name, parent.as_ref()).unwrap_or_else(|| {
+        let found = self.asked(reading, &name, parent.as_ref(), &forest.executed).unwrap_or_else(|| {
             let id = self.unique(reading.call_id.clone().unwrap_or_else(|| format!("span-{}", span.id)));
             // The request whose answer is not recorded, or a turn of its own.
             let before = self.requests.iter().rev().find(|request| request.parent == parent);
@@ -286,13 +310,26 @@ impl Builder {
         self.starts.insert(at, call.id.clone());
     }
 
-    /// Returns the call that a model asked for and that a span executes.
-    fn asked(&self, reading: &Reading, name: &str, parent: Option<&String>) -> Option<usize> {
+    /// Returns the call that a model asked for and that a span executes. `executed` are the ids of calls that have a span.
+    fn asked(
+        &self,
+        reading: &Reading,
+        name: &str,
+        parent: Option<&String>,
+        executed: &HashSet<String>,
+    ) -> Option<usize> {
         let open = |call: &Call| call.is_asked && !call.is_executed;
-        if let Some(id) = &reading.call_id {
-            return self.calls.iter().rposition(|call| open(call) && is_id(&call.id, id));
+        let of_id = |id: &String| self.calls.iter().rposition(|call| open(call) && is_id(&call.id, id));
+        if let Some(found) = reading.call_id.as_ref().and_then(of_id) {
+            return Some(found);
         }
-        let is_same = |call: &Call| open(call) && call.name == name && call.parent.as_ref() == parent;
+        // Some frameworks give calls other ids than the model did.
+        let is_same = |call: &Call| {
+            open(call)
+                && call.name == name
+                && call.parent.as_ref() == parent
+                && !executed.contains(call.id.split('#').next().unwrap_or_default())
+        };
         let arguments = reading.arguments.as_ref();
         let exact = self.calls.iter().position(|call| is_same(call) && call.arguments.as_ref() == arguments);
         exact.or_else(|| self.calls.iter().position(is_same))

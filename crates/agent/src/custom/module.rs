@@ -10,6 +10,7 @@ use serde_json::{Map, Value as Json};
 use super::export::{self, Export};
 use crate::field::without_functions;
 use crate::network::{self, Network};
+use crate::traces::{TraceKeys, TraceSettings};
 use crate::{RunState, SessionContext};
 
 /// A user's module.
@@ -22,6 +23,8 @@ pub(super) struct Module {
     pub(super) options: Map<String, Json>,
     /// Hosts to which it may send HTTP requests.
     pub(super) hosts: Vec<String>,
+    /// How the spans of the service behind it are received, if it sends any.
+    pub(super) traces: Option<TraceSettings>,
 }
 
 impl Module {
@@ -30,7 +33,7 @@ impl Module {
         let Some(file) = argument.filter(|file| !file.is_empty()) else {
             return Err(Box::new(Diagnostic::error("`custom` needs a module").help("write `custom:agent.js`")));
         };
-        Ok(Self { file: file.to_owned(), path: PathBuf::from(file), options: Map::new(), hosts: Vec::new() })
+        Ok(Self { file: file.to_owned(), path: PathBuf::from(file), options: Map::new(), hosts: Vec::new(), traces: None })
     }
 
     /// Reads a configuration. Returns the module and the node that names it, or `None` if there are errors, which are
@@ -50,9 +53,11 @@ impl Module {
             }
         });
         let hosts = fields.list("network", problems).map_or_else(Vec::new, |items| network::hosts(items, problems));
+        let traces = fields.get("traces");
+        let traces = traces.and_then(|node| TraceSettings::read(node, TraceKeys::SharedProcess, problems));
         fields.finish(problems);
         let file = file.filter(|_| problems.len() == before)?;
-        Some((Self { path: directory.join(&file), file, options, hosts }, place))
+        Some((Self { path: directory.join(&file), file, options, hosts, traces }, place))
     }
 
     /// Returns the module of a trial.

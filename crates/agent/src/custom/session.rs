@@ -1,6 +1,6 @@
 //! A conversation with the module.
 
-use model::{Ending, Step, Usage, UserMessage};
+use model::{Ending, Usage, UserMessage};
 use sandbox::{BoxFuture, Breakage};
 use script::{ScriptError, Value};
 use serde_json::{Map, Value as Json, json};
@@ -14,7 +14,8 @@ use crate::answer::Reported;
 use crate::network::{self, Network};
 use crate::session::Session;
 use crate::step_recorder::StepRecorder;
-use crate::transcript::{as_text, perform};
+use crate::traces::{AnswerCalls, Inbox, ProgramState, SPAN_PORT};
+use crate::transcript::{ReportedTurn, as_text, perform};
 use crate::turn::{Turn, finished};
 
 /// A conversation with the module.
@@ -25,6 +26,10 @@ pub(super) struct CustomSession {
     /// Options of the project for the module.
     options: Map<String, Json>,
     step_recorder: StepRecorder,
+    /// The spans of the service behind the module, if they are received.
+    inbox: Option<Inbox>,
+    /// Trace that the message in progress belongs to.
+    traceparent: Option<String>,
     /// Messages from both sides so far; kept only if there is more than one user message.
     history: Option<Vec<Json>>,
     /// Messages that the module returned last.
@@ -41,7 +46,7 @@ impl CustomSession {
         let broken = |problem: &model::Diagnostic| Breakage::environment(problem.to_string());
         let module = Module::from_context(session_context)
             .map_err(|problems| problems.first().map_or_else(|| Breakage::harness("`custom` has no module"), broken))?;
-        let Module { file, path, options, hosts } = module;
+        let Module { file, path, options, hosts, traces } = module;
         let broken = |error: &ScriptError| Breakage::environment(format!("`{file}` cannot be loaded: {error}"));
         let network = Network::to(&hosts, Some(session_context));
         let program = export::program(&path, network, &session_context.state);
@@ -56,12 +61,21 @@ impl CustomSession {
         let Some(loaded) = loaded else {
             return Err(Breakage::environment(format!("`{file}` exports neither `execute` nor `send`")));
         };
+        let inbox = match traces {
+            Some(traces) => {
+                let receiver = session_context.state.receivers.receiver(traces.port.or(Some(SPAN_PORT)))?;
+                Some(Inbox::of_shared(receiver, traces))
+            }
+            None => None,
+        };
         let mut conversation = Self {
             session_id: session_context.session_id("custom"),
             history: (is_long || matches!(loaded.export, Export::Adapter(_))).then(Vec::new),
             loaded: Some(loaded),
             options,
             step_recorder: StepRecorder::default(),
+            inbox,
+            traceparent: None,
             given: Vec::new(),
         };
         conversation.connect().await?;
@@ -83,6 +97,9 @@ impl CustomSession {
 
     async fn act(&mut self, message: &UserMessage, turn: &mut Turn) -> Result<(), Ending> {
         self.step_recorder.begin(turn, &self.session_id)?;
+        if let Some(inbox) = &mut self.inbox {
+            self.traceparent = Some(inbox.begin(turn).await?);
+        }
         turn.waiting("agent");
         let gone = || Ending::GaveUp { reason: "an earlier call was abandoned".to_owned() };
         let mut loaded = self.loaded.take().ok_or_else(gone)?;
@@ -135,6 +152,7 @@ impl CustomSession {
         context.extend(message.script.as_ref().map(|script| ("script".to_owned(), json!(script))));
         context.insert("args".to_owned(), Json::Object(args));
         context.insert("options".to_owned(), Json::Object(self.options_of(message)));
+        context.extend(self.traceparent.as_ref().map(|traceparent| ("traceparent".to_owned(), json!(traceparent))));
         Json::Object(context)
     }
 
@@ -143,6 +161,7 @@ impl CustomSession {
         let mut context = Map::new();
         context.insert("conversationId".to_owned(), json!(self.session_id));
         context.insert("history".to_owned(), json!(self.history));
+        context.extend(self.traceparent.as_ref().map(|traceparent| ("traceparent".to_owned(), json!(traceparent))));
         context.extend(message.script.as_ref().map(|script| ("script".to_owned(), json!(script))));
         let listed = [("tools", json!(message.tools), message.tools.is_empty())];
         let named = [("vars", &message.vars), ("persona", &message.persona), ("options", &self.options_of(message))]
@@ -161,29 +180,45 @@ impl CustomSession {
 
     async fn take_in(&mut self, message: &UserMessage, given: ReturnValue, turn: &mut Turn) -> Result<(), Ending> {
         given.warnings.iter().for_each(|warning| turn.warn(format!("unexpected value from `execute`: {warning}")));
-        if !given.tells_calls {
-            turn.record(Step::CallsUnreported)?;
-        }
         if given.is_empty {
+            turn.misses_calls();
             return Err(Ending::GaveUp { reason: "`execute` returned no `output`".to_owned() });
         }
-        let history = perform(&given.turns, &mut self.step_recorder, turn).await?;
-        let text = given.text.clone().or_else(|| history.map(str::to_owned));
+        let said = given.turns.iter().rev().map(|turn| turn.text.as_str()).find(|text| !text.is_empty());
+        let text = given.text.clone().or_else(|| said.map(str::to_owned));
+        let usage = self.perform(&given.turns, given.tells_calls, (text.as_deref(), given.usage), turn).await?;
         self.remember(message, text.as_deref());
-        turn.record(finished(false, given.usage, text, Some(given.result)))
+        turn.record(finished(false, usage, text, Some(given.result)))
     }
 
     async fn take_in_answer(&mut self, message: &UserMessage, answer: Reported, turn: &mut Turn) -> Result<(), Ending> {
         answer.warnings.iter().for_each(|warning| turn.warn(format!("unexpected value from `send`: {warning}")));
-        if !answer.tells_calls {
-            turn.record(Step::CallsUnreported)?;
-        }
-        perform(&answer.turns, &mut self.step_recorder, turn).await?;
+        let reported = (answer.text.as_deref(), answer.usage);
+        let usage = self.perform(&answer.turns, answer.tells_calls, reported, turn).await?;
         if let Some(reason) = answer.error {
             return Err(gave_up(reason));
         }
         self.remember(message, answer.text.as_deref());
-        turn.record(finished(false, answer.usage, answer.text, answer.result))
+        turn.record(finished(false, usage, answer.text, answer.result))
+    }
+
+    /// Records what an answer, with its text and usage, or its spans say about the reply. Returns the usage.
+    async fn perform(
+        &mut self,
+        turns: &[ReportedTurn],
+        are_listed: bool,
+        (text, usage): (Option<&str>, Usage),
+        turn: &mut Turn,
+    ) -> Result<Usage, Ending> {
+        let report = match &mut self.inbox {
+            Some(inbox) => Some(inbox.collect(ProgramState::Running, turn).await?),
+            None => None,
+        };
+        let tools = turns.iter().flat_map(|turn| &turn.calls).map(|call| call.name.as_str()).collect();
+        if !(AnswerCalls { text, are_listed, tools }).record(report.as_ref(), turn).await? {
+            perform(turns, &mut self.step_recorder, turn).await?;
+        }
+        Ok(report.map_or(usage, |report| report.usage(usage)))
     }
 
     fn remember(&mut self, message: &UserMessage, answer: Option<&str>) {
@@ -210,13 +245,16 @@ fn nothing(name: &str) -> Ending {
     Ending::GaveUp { reason: format!("`{name}` returned nothing") }
 }
 
-/// Returns the ending after a function threw an error. If it needed something that scripts do not have, or ended its
-/// process, that is not the agent's fault.
+/// Returns the ending after a function threw an error. If it needed something that scripts do not have, ended its process,
+/// or could not reach a server, that is not the agent's fault.
 fn threw(name: &str, error: &ScriptError) -> Ending {
     let reason = reason(name, error);
     if let ScriptError::Crashed { place, .. } = error {
         let reason = place.as_ref().map_or_else(|| reason.clone(), |place| format!("{place}: {reason}"));
         return Ending::InvalidTest { reason };
+    }
+    if let ScriptError::Environment { .. } = error {
+        return Ending::Unreachable { reason };
     }
     match error.place().filter(|_| error.is_limit() && network::refusal(&reason).is_none()) {
         Some(place) => Ending::InvalidTest { reason: format!("{place}: {reason}") },

@@ -75,6 +75,9 @@ pub(super) struct Fault {
     retry_after: Option<Duration>,
 }
 
+/// Header with the trace that a message belongs to.
+const TRACEPARENT: &str = "traceparent";
+
 /// Kind of a failure, which determines who is at fault.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum FaultKind {
@@ -153,6 +156,8 @@ impl Received {
 pub(super) struct Exchange<'a> {
     pub(super) client: &'a Client,
     pub(super) settings: &'a Settings,
+    /// Trace that the message belongs to, if spans are received.
+    pub(super) traceparent: Option<&'a str>,
     /// Received part of the last response.
     pub(super) received_data: &'a Received,
 }
@@ -215,6 +220,9 @@ impl Exchange<'_> {
             if !headers.contains_key(&name) {
                 request = request.header(name, HeaderValue::from_static(value));
             }
+        }
+        if let Some(traceparent) = self.traceparent.filter(|_| !headers.contains_key(TRACEPARENT)) {
+            request = request.header(TRACEPARENT, traceparent);
         }
         let response = request.headers(headers.clone()).body(request_body.text.clone()).send().await;
         let response = response.map_err(|error| self.lost(error))?;

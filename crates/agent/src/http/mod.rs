@@ -25,6 +25,7 @@ use self::settings::Settings;
 use self::started::Launch;
 use super::{Agent, CaseContext, Configured, Description, RunState, SessionContext, joined};
 use crate::session::Session;
+use crate::traces::exporter_variables;
 
 pub(crate) use self::started::StartedPrograms;
 
@@ -99,9 +100,13 @@ impl Agent for Http {
             let Some(config) = config else { return Ok(()) };
             // Errors in the settings were reported before the run.
             let Some(settings) = Settings::read(&config.node, &mut Vec::new()) else { return Ok(()) };
+            let variables = match settings.traces {
+                Some(_) => exporter_variables(&state.receivers.receiver(settings.span_port())?.endpoint(None)),
+                None => Vec::new(),
+            };
             let Some(start) = &settings.start else { return Ok(()) };
             let (clients, secrets, logs) = (&state.clients, &state.secrets, state.logs.as_deref());
-            let launch = Launch { config, settings: &settings, start, host, clients, secrets, logs };
+            let launch = Launch { config, settings: &settings, start, variables, host, clients, secrets, logs };
             state.programs.ready(&launch).await
         })
     }

@@ -17,9 +17,10 @@ use super::exchange::{DocumentKind, Exchange, Fault, FaultKind, Received, Reques
 use super::functions::{Functions, Role};
 use super::settings::{Parser, Settings};
 use super::text::{clipped, one_line};
-use crate::SessionContext;
 use crate::session::Session;
+use crate::traces::{AnswerCalls, Inbox, ProgramState, SpanReport};
 use crate::turn::{Turn, finished, too_deep, unless_stopped};
+use crate::{Configured, RunState, SessionContext};
 
 /// Maximum size of the request and of the response in an error message, in bytes.
 const MAX_PART_LEN: usize = 2000;
@@ -37,6 +38,10 @@ pub(super) struct HttpSession {
     settings: Arc<Settings>,
     client: Client,
     functions: Option<Functions>,
+    /// The programs of the run, and the agent's configuration, if it says how to start its program.
+    started: Option<(Arc<RunState>, Arc<Configured>)>,
+    /// The spans of the conversation, if they are received.
+    inbox: Option<Inbox>,
     step_recorder: StepRecorder,
     /// Messages from both sides so far.
     history: Vec<Value>,
@@ -47,11 +52,21 @@ impl HttpSession {
         let made = session_context.state.clients.client(settings.url.scheme() == "https", &session_context.host);
         let client = made.map_err(|error| Breakage::environment(format!("cannot create an HTTP client: {error}")))?;
         let functions = Functions::load(&settings, session_context).await?;
+        let inbox = match settings.traces {
+            Some(traces) => {
+                let receiver = session_context.state.receivers.receiver(settings.span_port())?;
+                Some(Inbox::of_shared(receiver, traces))
+            }
+            None => None,
+        };
+        let config = session_context.config.clone().filter(|_| settings.start.is_some());
         Ok(Self {
             id: uuid::Uuid::now_v7().to_string(),
             settings: Arc::new(settings),
             client,
             functions,
+            started: config.map(|config| (Arc::clone(&session_context.state), config)),
+            inbox,
             step_recorder: StepRecorder::default(),
             history: Vec::new(),
         })
@@ -60,10 +75,15 @@ impl HttpSession {
     async fn act(&mut self, message: &UserMessage, turn: &mut Turn) -> Result<(), Ending> {
         self.step_recorder.begin(turn, &self.id)?;
         let request_body = RequestBody::of(self.body(message, turn).await?);
+        let traceparent = match &mut self.inbox {
+            Some(inbox) => Some(inbox.begin(turn).await?),
+            None => None,
+        };
+        let traceparent = traceparent.as_deref();
         turn.waiting("agent");
         let settings = Arc::clone(&self.settings);
         let received_data = Received::default();
-        let exchange = Exchange { client: &self.client, settings: &settings, received_data: &received_data };
+        let exchange = Exchange { client: &self.client, settings: &settings, traceparent, received_data: &received_data };
         let sent = exchange.sent(&request_body);
         let Ok(received) = unless_stopped(turn.stopping(), exchange.run(&request_body, turn)).await else {
             turn.misses_calls();
@@ -182,22 +202,39 @@ impl HttpSession {
 
     /// Records an answer.
     async fn take_in(&mut self, message: &UserMessage, answer: &mut Answer, turn: &mut Turn) -> Result<(), Ending> {
-        self.perform(answer, turn).await?;
+        let report = match &mut self.inbox {
+            Some(inbox) => Some(inbox.collect(ProgramState::Running, turn).await?),
+            None => None,
+        };
+        self.perform(answer, report.as_ref(), turn).await?;
         let text = answer.text();
         self.history.push(json!({"role": "user", "content": message.text}));
         self.history.push(json!({"role": "assistant", "content": text.as_deref().unwrap_or_default()}));
         let result = extra_result(answer, text.as_deref());
         let usage = answer.count.usage();
+        let usage = report.map_or(usage, |report| report.usage(usage));
         turn.record(finished(false, usage, text, result))
     }
 
     /// Records the turns and calls of an answer.
-    async fn perform(&mut self, answer: &Answer, turn: &mut Turn) -> Result<(), Ending> {
+    async fn perform(
+        &mut self,
+        answer: &Answer,
+        report: Option<&SpanReport>,
+        turn: &mut Turn,
+    ) -> Result<(), Ending> {
         for warning in &answer.warnings {
             turn.warn(format!("unexpected content in the agent's answer: {warning}"));
         }
-        if !answer.tells_calls {
-            turn.record(Step::CallsUnreported)?;
+        let listed = answer.pieces().iter().filter_map(|piece| match piece {
+            Piece::Call(call) => Some(call.name.as_str()),
+            Piece::Text(_) | Piece::Turn => None,
+        });
+        let text = answer.text();
+        let calls =
+            AnswerCalls { text: text.as_deref(), are_listed: answer.knows_calls(), tools: listed.collect() };
+        if calls.record(report, turn).await? {
+            return Ok(());
         }
         self.step_recorder.next_turn();
         for piece in answer.pieces() {
@@ -226,12 +263,22 @@ impl HttpSession {
         let mut usage = Usage::default();
         if let Some(answer) = answer {
             usage = answer.count.usage();
-            if let Err(ending) = self.perform(&answer, turn).await {
+            if let Err(ending) = self.perform(&answer, None, turn).await {
                 return ending;
             }
         }
         if let Err(ending) = turn.record(notice).and_then(|()| turn.record(finished(true, usage, None, None))) {
             return ending;
+        }
+        let end = match &self.started {
+            Some((state, config)) if kind == FaultKind::Closed && received.is_empty() => {
+                state.programs.shared_end(&config.name).await
+            }
+            _ => None,
+        };
+        if let Some(end) = end {
+            let end = format!("its program has ended ({end}), and it served other conversations too");
+            return Ending::Unreachable { reason: format!("{reason}: {end}") };
         }
         match kind {
             FaultKind::Unreachable => Ending::Unreachable { reason },

@@ -10,6 +10,7 @@ use super::address::address;
 use super::body::Body;
 use super::path::JsonPath;
 use super::start::Start;
+use crate::traces::{SPAN_PORT, TraceKeys, TraceSettings};
 
 /// Default limit for the size of an answer, in bytes.
 const DEFAULT_MAX_BYTES: usize = 10 << 20;
@@ -40,6 +41,8 @@ pub(super) struct Settings {
     pub(super) server_errors_break: bool,
     /// The program that serves the agent, if trialrun starts it.
     pub(super) start: Option<Start>,
+    /// How its spans are received, if it sends any.
+    pub(super) traces: Option<TraceSettings>,
 }
 
 /// How the answer's text is extracted.
@@ -76,6 +79,7 @@ impl Settings {
             retry_on: RetryOn::default(),
             server_errors_break: false,
             start: None,
+            traces: None,
         })
     }
 
@@ -103,6 +107,8 @@ impl Settings {
         let server_errors_break =
             fields.choice("server_errors", &[("failed", false), ("broken", true)], problems).unwrap_or(false);
         let start = fields.get("start").and_then(|node| Start::read(node, problems));
+        let traces = fields.get("traces");
+        let traces = traces.and_then(|node| TraceSettings::read(node, TraceKeys::SharedProcess, problems));
         refuse_timeout(&mut fields, problems);
         fields.finish(problems);
         let url = url?;
@@ -118,7 +124,15 @@ impl Settings {
             retry_on,
             server_errors_break,
             start,
+            traces,
         })
+    }
+
+    /// Returns the port on which its spans are received; `None` for any free port, whose number the program gets when it
+    /// is started.
+    pub(super) fn span_port(&self) -> Option<u16> {
+        let port = self.traces.and_then(|traces| traces.port);
+        port.or_else(|| self.start.is_none().then_some(SPAN_PORT))
     }
 
     /// Returns the address without parts that may contain secrets.

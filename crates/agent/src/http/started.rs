@@ -24,6 +24,8 @@ use crate::process::{Output, Process};
 const INTERVAL: Duration = Duration::from_millis(50);
 /// Timeout for one look.
 const ONE_LOOK: Duration = Duration::from_secs(2);
+/// Time in which a program that has closed a connection without an answer is seen to end.
+const TO_END: Duration = Duration::from_secs(1);
 /// Number of times that a program is started in a run. It is started again if it has ended.
 const MAX_STARTS: u64 = 4;
 
@@ -49,6 +51,8 @@ struct Running {
     state: watch::Receiver<State>,
     /// Number of times that it was started.
     starts: u64,
+    /// Number of conversations for which it was made ready since it was started.
+    users: u64,
 }
 
 /// State of a program, as its task last saw it.
@@ -65,6 +69,8 @@ pub(super) struct Launch<'a> {
     pub(super) config: &'a Configured,
     pub(super) settings: &'a Settings,
     pub(super) start: &'a Start,
+    /// Variables in addition to those of this process and those that are configured.
+    pub(super) variables: Vec<(String, String)>,
     pub(super) host: &'a Host,
     pub(super) clients: &'a HttpClients,
     pub(super) secrets: &'a Secrets,
@@ -79,10 +85,13 @@ impl StartedPrograms {
     /// Returns the reason why it does not run. It is the same for all trials.
     pub(super) async fn ready(&self, launch: &Launch<'_>) -> Result<(), Breakage> {
         let mut programs = self.programs.lock().await;
-        let starts = match programs.get(&launch.config.name) {
+        let starts = match programs.get_mut(&launch.config.name) {
             Some(Program::Failed(breakage)) => return Err(breakage.clone()),
             Some(Program::Running(running)) => match running.end() {
-                None => return Ok(()),
+                None => {
+                    running.users += 1;
+                    return Ok(());
+                }
                 Some(end) if running.starts >= MAX_STARTS => {
                     let command = launch.start.shown();
                     let reason = format!("`{command}` was started {MAX_STARTS} times and has ended again: {end}");
@@ -101,6 +110,18 @@ impl StartedPrograms {
         };
         programs.insert(launch.config.name.clone(), program);
         result
+    }
+
+    /// Returns how the program of the agent `name` ended, if it has ended and served other conversations too. Then it is not
+    /// known which of them it did not survive. Waits for a moment, because a program that closes its connections may be
+    /// about to end.
+    pub(super) async fn shared_end(&self, name: &str) -> Option<String> {
+        let mut state = match self.programs.lock().await.get(name)? {
+            Program::Running(running) if running.users > 1 => running.state.clone(),
+            Program::Running(_) | Program::Failed(_) => return None,
+        };
+        let ended = tokio::time::timeout(TO_END, state.wait_for(|state| state.end.is_some())).await;
+        ended.ok()?.ok()?.end.clone()
     }
 
     /// Stops all programs with everything they started, and waits for their end.
@@ -141,7 +162,8 @@ impl Launch<'_> {
         }
         let mut process = self.host.supervisor.command(program, arguments);
         let env = self.start.env.iter().map(|(name, value)| (name, value));
-        process.envs(&self.host.env).envs(env).current_dir(&cwd);
+        let own = self.variables.iter().map(|(name, value)| (name, value));
+        process.envs(&self.host.env).envs(own).envs(env).current_dir(&cwd);
         let mut process = Process::start(process).map_err(|error| format!("cannot start `{command}`: {error}"))?;
         process.close_stdin();
         let log = self.log(starts)?;
@@ -153,7 +175,7 @@ impl Launch<'_> {
         };
         let kept_in = log.as_ref().map(|log| format!("; its output is in {}", log.path.display())).unwrap_or_default();
         let task = tokio::spawn(serve(process.without_waiting(), line, log, sender, stopping));
-        let mut running = Running { task, stop, state, starts };
+        let mut running = Running { task, stop, state, starts, users: 1 };
         match self.wait(&mut running).await {
             Ok(()) => Ok(running),
             Err(reason) => {

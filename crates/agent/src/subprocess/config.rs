@@ -7,6 +7,7 @@ use model::{Diagnostic, Node, NodeKind};
 
 use super::shell_words::words;
 use crate::field::without_functions;
+use crate::traces::{TraceKeys, TraceSettings};
 
 /// Placeholder for the message in the arguments of a program that is run once per message.
 pub(super) const MESSAGE: &str = "{message}";
@@ -25,6 +26,8 @@ pub(crate) struct ProgramConfig {
     /// Variables added to its environment.
     pub(crate) env: Vec<(String, String)>,
     pub(crate) mode: Mode,
+    /// How its spans are received, if it sends any.
+    pub(crate) traces: Option<TraceSettings>,
 }
 
 /// How to communicate with a program.
@@ -50,7 +53,7 @@ impl ProgramConfig {
         if words.is_empty() {
             return Err(wrong("`subprocess` needs a command".to_owned()));
         }
-        Ok(Self { words, cwd: None, env: Vec::new(), mode: Mode::Lines })
+        Ok(Self { words, cwd: None, env: Vec::new(), mode: Mode::Lines, traces: None })
     }
 
     /// Reads a configuration. Returns `None` if it has errors, which are added to `problems`.
@@ -66,9 +69,11 @@ impl ProgramConfig {
         let cwd = fields.get("cwd").and_then(|node| inside(node, problems));
         let env = fields.text_map("env", problems).unwrap_or_default();
         let mode = Self::mode(&mut fields, &words, problems);
+        let traces = fields.get("traces");
+        let traces = traces.and_then(|node| TraceSettings::read(node, TraceKeys::OwnProcess, problems));
         fields.finish(problems);
         let env = env.into_iter().map(|(name, value)| (name, value.value)).collect();
-        (problems.len() == before).then_some(Self { words, cwd, env, mode })
+        (problems.len() == before).then_some(Self { words, cwd, env, mode, traces })
     }
 
     fn mode(fields: &mut Fields<'_>, words: &[String], problems: &mut Problems) -> Mode {

@@ -15,6 +15,9 @@ use crate::process::Process;
 /// Variable that holds the id of the conversation.
 const CONVERSATION: &str = "TRIALRUN_CONVERSATION_ID";
 
+/// Variable that holds the trace that the program's work belongs to.
+const TRACEPARENT: &str = "TRACEPARENT";
+
 /// Variable that holds the path of the sandbox's working directory.
 const WORK: &str = "TRIALRUN_WORK";
 
@@ -84,6 +87,15 @@ impl Launch {
         self.missing_script.as_deref()
     }
 
+    /// Starts the program for `message` as part of the trace `traceparent`, if there is one.
+    pub(super) fn start_in(&mut self, traceparent: Option<String>, message: &UserMessage) -> Result<Process, String> {
+        if let Some(traceparent) = traceparent {
+            self.env.retain(|(name, _)| name != TRACEPARENT);
+            self.env.push((TRACEPARENT.to_owned(), traceparent));
+        }
+        self.start(Some(message))
+    }
+
     /// Starts the program, with `message` inserted into its arguments if they contain the placeholder.
     pub(crate) fn start(&self, message: Option<&UserMessage>) -> Result<Process, String> {
         let failed = |error: io::Error| {
@@ -136,18 +148,6 @@ impl Launch {
         if exit_code == Some(0) {
             return None;
         }
-    }
-}
-
-/// Returns the file that `config` names and that is neither in the project nor in a sandbox without fixtures. Absolute
-/// paths may exist in the sandbox alone.
-pub(super) fn missing_file(config: &ProgramConfig, project: &Path) -> Option<String> {
-    let cwd = match &config.cwd {
-        None => project.to_owned(),
-        Some(written) => project.join(written.strip_prefix(PROJECT)?.trim_start_matches('/')),
-    };
-    let files = FileResolver { cwd: &cwd, project };
-    let words: Vec<String> = config.words.iter().map(|word| files.resolved(word)).collect();
         if let Some(script) = &self.missing_script {
             return Some(format!("there is no file named `{script}`, which `command` names"));
         }
@@ -166,11 +166,33 @@ pub(super) fn missing_file(config: &ProgramConfig, project: &Path) -> Option<Str
         let module = options.nth(1)?;
         let is_missing = how.split(" / ").any(|line| line.ends_with(&format!(": No module named {module}")));
         is_missing.then(|| format!("there is no module named `{module}`, which `command` names"))
+    }
+}
+
+/// Returns the file that `config` names and that is neither in the project nor in a sandbox without fixtures. Absolute
+/// paths may exist in the sandbox alone.
+pub(super) fn missing_file(config: &ProgramConfig, project: &Path) -> Option<String> {
+    let cwd = match &config.cwd {
+        None => project.to_owned(),
+        Some(written) => project.join(written.strip_prefix(PROJECT)?.trim_start_matches('/')),
+    };
+    let files = FileResolver { cwd: &cwd, project };
+    let words: Vec<String> = config.words.iter().map(|word| files.resolved(word)).collect();
     let program = words.first().filter(|program| program.contains('/') && !cwd.join(program).exists());
     let missing = program.cloned().or_else(|| missing_script(&words, &cwd));
     let missing = missing.or_else(|| missing_script(&in_shell(&words), &cwd))?;
     let is_absolute = missing.starts_with('/') && config.words.contains(&missing);
     (!is_absolute).then_some(missing)
+}
+
+/// Returns the words of the only command that a shell is to run, as `sh -c "python3 agent.py"` does; none if it runs
+/// several, or other files than scripts may be created first.
+fn in_shell(words: &[String]) -> Vec<String> {
+    let [shell, option, text, ..] = words else { return Vec::new() };
+    let is_shell = matches!(shell.rsplit('/').next(), Some("sh" | "bash" | "dash" | "zsh")) && option == "-c";
+    let is_simple = !text.contains([';', '&', '|', '<', '>', '(', '{', '`', '\n']);
+    let words = text.split_whitespace().map(|word| word.trim_matches(['"', '\'']).to_owned());
+    words.filter(|word| is_shell && is_simple && !word.contains('$')).collect()
 }
 
 /// Returns the argument that looks like a script, if there is no such file. For most interpreters, the first argument
@@ -185,16 +207,6 @@ fn missing_script(words: &[String], cwd: &Path) -> Option<String> {
             && !word.contains(char::is_whitespace)
     };
     let mut arguments = words.iter().skip(1).filter(is_file_name).enumerate();
-/// Returns the words of the only command that a shell is to run, as `sh -c "python3 agent.py"` does; none if it runs
-/// several, or other files than scripts may be created first.
-fn in_shell(words: &[String]) -> Vec<String> {
-    let [shell, option, text, ..] = words else { return Vec::new() };
-    let is_shell = matches!(shell.rsplit('/').next(), Some("sh" | "bash" | "dash" | "zsh")) && option == "-c";
-    let is_simple = !text.contains([';', '&', '|', '<', '>', '(', '{', '`', '\n']);
-    let words = text.split_whitespace().map(|word| word.trim_matches(['"', '\'']).to_owned());
-    words.filter(|word| is_shell && is_simple && !word.contains('$')).collect()
-}
-
     let named = arguments.find(|(at, word)| {
         let ending = Path::new(word).extension().and_then(|ending| ending.to_str());
         let is_script = ending.is_some_and(|ending| ENDINGS.contains(&ending)) || *at == 0 && word.contains('/');

@@ -23,15 +23,19 @@ pub(crate) use self::launch::Launch;
 use self::session::SubprocessSession;
 pub(crate) use self::shell_words::words;
 use super::step_recorder::StepRecorder;
-use super::{Agent, CaseContext, Description, RunState, SessionContext, joined};
+use super::{Agent, CaseContext, Configured, Description, RunState, SessionContext, joined};
 use crate::session::Session;
+use crate::traces::Inbox;
 
 /// Folder of its skills, relative to the working directory: the folder that several agents share.
 const SKILLS: &str = ".agents/skills";
 
 /// Variables from which the vendors' libraries read a model's address, and the addresses that they use by default.
-pub(crate) const MODEL_VARIABLES: [(&str, &str); 2] =
-    [("ANTHROPIC_BASE_URL", "https://api.anthropic.com"), ("OPENAI_BASE_URL", "https://api.openai.com/v1")];
+pub(crate) const MODEL_VARIABLES: [(&str, &str); 3] = [
+    ("ANTHROPIC_BASE_URL", "https://api.anthropic.com"),
+    ("OPENAI_BASE_URL", "https://api.openai.com/v1"),
+    ("GOOGLE_GEMINI_BASE_URL", "https://generativelanguage.googleapis.com"),
+];
 
 /// A user's program; see the module documentation.
 pub struct Subprocess;
@@ -102,6 +106,18 @@ impl Agent for Subprocess {
         MODEL_VARIABLES.iter().map(address).collect()
     }
 
+    fn own_ports(&self, context: &SessionContext) -> Result<Vec<u16>, Breakage> {
+        match self.needs_own_ports(context.config.as_deref()) {
+            true => Ok(vec![context.state.receivers.receiver(None)?.port()]),
+            false => Ok(Vec::new()),
+        }
+    }
+
+    fn needs_own_ports(&self, config: Option<&Configured>) -> bool {
+        let read = config.and_then(|config| ProgramConfig::read(&config.node, &mut Problems::new()));
+        read.is_some_and(|config| config.traces.is_some())
+    }
+
     fn open<'a>(&'a self, context: SessionContext) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>> {
         Box::pin(async move { Ok(Box::new(open(&context)?) as Box<dyn Session>) })
     }
@@ -118,6 +134,14 @@ fn open(context: &SessionContext) -> Result<SubprocessSession, Breakage> {
     };
     config.env.retain(|(name, _)| !context.model_variables.iter().any(|(variable, _)| variable == name));
     config.env.extend(context.model_variables.iter().cloned());
+    let inbox = match config.traces {
+        Some(traces) => Some(Inbox::of_process(context.state.receivers.receiver(None)?, traces)),
+        None => None,
+    };
+    if let Some(inbox) = &inbox {
+        // The project's own variables come later and count.
+        config.env = inbox.variables(&context.trial).into_iter().chain(config.env).collect();
+    }
     let id = format!("trialrun-{}", uuid::Uuid::now_v7().simple());
     let here = Path::new(".").canonicalize().unwrap_or_default();
     let project = context.config.as_ref().map_or(here.as_path(), |config| config.directory.as_path());
@@ -133,6 +157,7 @@ fn open(context: &SessionContext) -> Result<SubprocessSession, Breakage> {
         launch,
         mode,
         id,
+        inbox,
         process,
         step_recorder,
         notices,

@@ -1,7 +1,7 @@
 //! A conversation with a program: one process for the whole conversation, or one per message.
 
 use model::text::shortened;
-use model::{Ending, Step, Usage, UserMessage, foreign_json};
+use model::{Ending, Usage, UserMessage, foreign_json};
 use sandbox::BoxFuture;
 use serde_json::{Map, Value, json};
 
@@ -12,6 +12,7 @@ use crate::lines::{Line, Notices};
 use crate::process::{Output, Process};
 use crate::session::Session;
 use crate::step_recorder::StepRecorder;
+use crate::traces::{AnswerCalls, Inbox, ProgramState};
 use crate::transcript::perform;
 use crate::turn::{Turn, finished, unless_stopped};
 
@@ -33,6 +34,8 @@ pub(super) struct SubprocessSession {
     pub(super) launch: Launch,
     pub(super) mode: Mode,
     pub(super) id: String,
+    /// The spans that the program sends, if they are received.
+    pub(super) inbox: Option<Inbox>,
     /// Process of a conversation in lines.
     pub(super) process: Option<Process>,
     pub(super) step_recorder: StepRecorder,
@@ -53,9 +56,13 @@ impl SubprocessSession {
         self.step_recorder.begin(turn, &self.id)?;
         self.sent += 1;
         self.is_reported = false;
+        let traceparent = match &mut self.inbox {
+            Some(inbox) => Some(inbox.begin(turn).await?),
+            None => None,
+        };
         let answer = match self.mode {
-            Mode::Lines => self.exchange(message, turn).await,
-            Mode::Once { stdin, json } => self.run_once(message, stdin, json, turn).await,
+            Mode::Lines => self.exchange(message, traceparent, turn).await,
+            Mode::Once { stdin, json } => self.run_once(message, (stdin, json), traceparent, turn).await,
         };
         let answer = answer.inspect_err(|_| turn.misses_calls())?;
         self.take_in(answer, turn).await
@@ -67,23 +74,38 @@ impl SubprocessSession {
             .warnings
             .iter()
             .for_each(|warning| turn.warn(format!("unexpected content in the agent's answer: {warning}")));
-        if !answer.tells_calls {
-            turn.record(Step::CallsUnreported)?;
+        let program = match self.mode {
+            Mode::Lines => ProgramState::Running,
+            Mode::Once { .. } => ProgramState::Ended,
+        };
+        let report = match &mut self.inbox {
+            Some(inbox) => Some(inbox.collect(program, turn).await?),
+            None => None,
+        };
+        let tools = answer.turns.iter().flat_map(|turn| &turn.calls).map(|call| call.name.as_str()).collect();
+        let calls = AnswerCalls { text: answer.text.as_deref(), are_listed: answer.tells_calls, tools };
+        if !calls.record(report.as_ref(), turn).await? {
+            perform(&answer.turns, &mut self.step_recorder, turn).await?;
         }
-        perform(&answer.turns, &mut self.step_recorder, turn).await?;
         self.is_reported = true;
-        turn.record(finished(answer.error.is_some(), answer.usage, answer.text, answer.result))?;
+        let usage = report.map_or(answer.usage, |report| report.usage(answer.usage));
+        turn.record(finished(answer.error.is_some(), usage, answer.text, answer.result))?;
         answer.error.map_or(Ok(()), |reason| Err(Ending::GaveUp { reason }))
     }
 
     /// Sends a line and reads the process's output until it answers.
-    async fn exchange(&mut self, message: &UserMessage, turn: &mut Turn) -> Result<Reported, Ending> {
+    async fn exchange(
+        &mut self,
+        message: &UserMessage,
+        traceparent: Option<String>,
+        turn: &mut Turn,
+    ) -> Result<Reported, Ending> {
         let Some(mut process) = self.process.take() else {
             return Err(Ending::GaveUp { reason: "its process has ended".to_owned() });
         };
         let answer = match self.leftovers(&mut process, turn).await {
             Ok(()) => {
-                process.write(format!("{}\n", self.request(message)));
+                process.write(format!("{}\n", self.request(message, traceparent)));
                 turn.waiting("agent");
                 let answer = self.follow(&mut process, turn).await;
                 if answer == Err(Ending::Cancelled) {
@@ -201,11 +223,11 @@ impl SubprocessSession {
     async fn run_once(
         &mut self,
         message: &UserMessage,
-        stdin: bool,
-        json: bool,
+        (stdin, json): (bool, bool),
+        traceparent: Option<String>,
         turn: &mut Turn,
     ) -> Result<Reported, Ending> {
-        let mut process = self.launch.start(Some(message)).map_err(|reason| Ending::Unreachable { reason })?;
+        let mut process = self.launch.start_in(traceparent, message).map_err(|reason| Ending::Unreachable { reason })?;
         if stdin {
             process.write(message.text.clone());
         }
@@ -265,10 +287,11 @@ impl SubprocessSession {
     }
 
     /// Returns the line that sends a message.
-    fn request(&self, message: &UserMessage) -> Value {
+    fn request(&self, message: &UserMessage, traceparent: Option<String>) -> Value {
         let mut request = Map::new();
         request.insert("message".to_owned(), json!(message.text));
         request.insert("conversation_id".to_owned(), json!(self.id));
+        request.extend(traceparent.map(|traceparent| ("traceparent".to_owned(), json!(traceparent))));
         request.extend(message.script.as_ref().map(|script| ("script".to_owned(), json!(script))));
         let mut add = |key: &str, value: Value, is_there: bool| {
             if is_there {

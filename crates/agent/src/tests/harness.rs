@@ -306,21 +306,33 @@ impl AgentHarness {
         }
     }
 
-    /// Plays the whole conversation.
-    pub(crate) async fn play(&self, agent: &dyn Agent) -> Result<TestRun, Breakage> {
+    /// Begins a conversation without an agent, whose first message has been sent.
+    pub(crate) fn begun(&self) -> TestRun {
         let events = KeptEvents::default();
+        let mut turn = self.turn(&events);
+        let _ = turn.record(Step::UserMessage { index: 1, of: 1, text: "go".to_owned() });
+        TestRun { turn, endings: Vec::new(), events }
+    }
+
+    fn turn(&self, events: &KeptEvents) -> Turn {
         let (responder, problems) = Responder::compile(&self.case.user_responses);
         assert!(problems.is_empty());
         let place = |path: fn(&Bare) -> &PathBuf| self.sandbox.as_deref().map(|sandbox| path(sandbox).clone());
         let resolver = Resolver { work: place(|sandbox| &sandbox.work), home: place(|sandbox| &sandbox.home) };
-        let mut turn = Turn::new(
+        Turn::new(
             Box::new(events.clone()),
             self.limits.clone().into(),
             responder,
             resolver,
             Arc::new(Activity::default()),
             self.stop.subscribe(),
-        );
+        )
+    }
+
+    /// Plays the whole conversation.
+    pub(crate) async fn play(&self, agent: &dyn Agent) -> Result<TestRun, Breakage> {
+        let events = KeptEvents::default();
+        let mut turn = self.turn(&events);
         let mut session = agent.open(self.session_context()).await?;
         let mut endings = Vec::new();
         for (index, message) in self.case.messages.iter().enumerate() {

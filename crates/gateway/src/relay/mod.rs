@@ -58,6 +58,8 @@ pub struct RelayRules {
     pub model: Vec<Destination>,
     /// Further hosts.
     pub allowed: Vec<HostPattern>,
+    /// Addresses of the program that uses the relay. Connections to them are not reported.
+    pub own: Vec<Destination>,
 }
 
 impl RelayRules {
@@ -117,7 +119,9 @@ impl Relay {
         serve_connections(listener, MOST_CONNECTIONS, |mut stream| {
             let (relay, destination) = (Arc::clone(self), destination.clone());
             async move {
-                relay.note(&destination, &destination.host, EgressWay::Forward, by_command, None);
+                if !relay.rules.own.contains(&destination) {
+                    relay.note(&destination, &destination.host, EgressWay::Forward, by_command, None);
+                }
                 if let Ok(mut server) = relay.dial(&destination).await {
                     let _ = tokio::io::copy_bidirectional(&mut stream, &mut server).await;
                 }

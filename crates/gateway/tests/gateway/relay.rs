@@ -26,7 +26,7 @@ impl Bench {
             move |attempt, _: &str| reported.lock().unwrap().push(attempt)
         };
         let patterns: Vec<HostPattern> = allowed.iter().map(|host| host.parse().unwrap()).collect();
-        let rules = RelayRules { model: model.to_vec(), allowed: patterns };
+        let rules = RelayRules { model: model.to_vec(), allowed: patterns, ..RelayRules::default() };
         let proxies = Proxies::of(|name| proxies.iter().find(|(known, _)| *known == name).map(|(_, value)| *value));
         let relay = Relay::new(rules, &proxies, report, |_| {});
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();

@@ -82,7 +82,7 @@ impl<'a> Planner<'a> {
     fn selected(&mut self) -> Vec<SelectedCase<'a>> {
         let selector = Selector::compile(self.request.selection, &mut self.problems);
         let mut seen: HashMap<(&str, &str), &Excerpt> = HashMap::new();
-        let mut selected = Vec::new();
+        let (mut selected, mut scored) = (Vec::new(), false);
         // Counted before the selection: a recorded answer found by its position must not be assigned to another case.
         let (mut position, mut ordinals) = (0, 0..);
         for suite in self.request.suites {
@@ -99,6 +99,8 @@ impl<'a> Planner<'a> {
                 self.matched += usize::from(is_matching);
                 let is_wanted = is_matching && selector.is_listed(suite, case);
                 if is_wanted && selector.in_shard(ordinals.next().unwrap_or(0)) {
+                    scored |= case.ruling.scoring.is_some();
+                    let case = &variant::with_threshold(case, self.request.settings.threshold);
                     let variants = variant::of(case, self.request.settings.arms.baseline);
                     self.problems.extend(variant::misleading_message(case, &variants));
                     let mocks = self.request.settings.sandbox.mocks_of(case);
@@ -107,6 +109,10 @@ impl<'a> Planner<'a> {
                 }
                 position += 1;
             }
+        }
+        if self.request.settings.threshold.is_some() && !scored && !selected.is_empty() {
+            let problem = Diagnostic::warning("`--threshold` has no effect: no case is decided by its score");
+            self.problems.push(problem.help("cases of `claude plugin eval`, and those with a `threshold` or `passScore`, are"));
         }
         selected
     }
@@ -157,19 +163,19 @@ impl<'a> Planner<'a> {
         let context = Context {
             directory: Some(&directory),
             scripts: Some(&state.scripts),
+            mocks: Some(&selected.mocks),
             requires_integrity,
             ..Context::default()
         };
         let Compilation { mut tools, checks, problems } = compiled;
         let mut checks = Arc::new(checks);
         let mut problems = Some(problems);
-            mocks: Some(&selected.mocks),
         for written in settings.agents_of(case).iter() {
             let Some(resolved) = self.resolve_agent(case, written) else { continue };
             let agent = resolved.agent;
             let case = &self.skip_if_not_its_subject(selected, agent, written);
             let Some((mut arm, model)) = self.arm(case, agent, written) else { continue };
-            arm.variant = variant.map(str::to_owned);
+            arm.variant.clone_from(variant);
             if let Some(config) = &resolved.config {
                 arm.agent.clone_from(&config.name);
             }
@@ -205,7 +211,7 @@ impl<'a> Planner<'a> {
             self.check_faults(agent, case, &model);
             self.check_mocks(agent, case);
             self.warn_about_plugin(agent, case);
-            self.check_sandbox_kind(agent, case);
+            self.check_sandbox_kind(agent, resolved.config.as_deref(), case);
             let shown = resolved.argument.map(|argument| {
                 let shown = self.shown_arguments.entry(written.clone());
                 &*shown.or_insert_with(|| shown_argument(agent.name(), argument, &settings.secrets))

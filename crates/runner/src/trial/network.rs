@@ -47,20 +47,24 @@ impl TrialNetwork {
         if policy.is_open() {
             return Ok(None);
         }
-        let rules = rules(policy, planned, context)?;
+        let mut rules = rules(policy, planned, context)?;
+        let own = planned.agent.own_ports(context)?;
+        rules.own = own.into_iter().filter_map(|port| Destination::new("127.0.0.1", port)).collect();
         let of_loopback = rules.allowed.iter().filter_map(HostPattern::destination);
         let forwards: HashMap<u16, Destination> = rules
             .model
             .iter()
             .cloned()
             .chain(of_loopback)
+            .chain(rules.own.iter().cloned())
             .filter(Destination::is_loopback)
             .map(|destination| (destination.port, destination))
             .collect();
         if let Some(reason) = sandbox.refuses_hosts() {
             // If no host is allowed, having no network at all satisfies the policy.
             return match rules.model.is_empty() && rules.allowed.is_empty() {
-                true => Ok(None),
+                true if rules.own.is_empty() => Ok(None),
+                true => Err(Breakage::environment("the agent cannot send its spans (`traces`) without a network").for_good()),
                 false => Err(Breakage::environment(reason).for_good()),
             };
         }
@@ -144,7 +148,7 @@ fn rules(policy: &NetworkPolicy, planned: &PlannedTrial, context: &SessionContex
         Err(_) if !allowed.is_empty() => Vec::new(),
         Err(error) => return Err(unknown(error.to_string())),
     };
-    Ok(RelayRules { model, allowed })
+    Ok(RelayRules { model, allowed, own: Vec::new() })
 }
 
 /// Serves the programs of a sandbox until the future is dropped.

@@ -11,6 +11,10 @@ use crate::span::Span;
 const INPUT: [&str; 1] = ["gen_ai.input.messages"];
 const OUTPUT: [&str; 1] = ["gen_ai.output.messages"];
 
+/// Names under which Pydantic AI reports the sum of the tokens of an agent.
+const SUM_OF_INPUT: &str = "gen_ai.aggregated_usage.input_tokens";
+const SUM_OF_OUTPUT: &str = "gen_ai.aggregated_usage.output_tokens";
+
 pub(super) fn read(span: &Span) -> Option<Reading> {
     let attributes = Attributes(&span.attributes);
     let kind = kind(span, &attributes)?;
@@ -74,6 +78,7 @@ fn model(span: &Span, attributes: &Attributes<'_>, mut reading: Reading) -> Read
     reading.hear(input);
     Reading {
         model: attributes.string(&["gen_ai.response.model", "gen_ai.request.model"]),
+        response_id: attributes.string(&["gen_ai.response.id"]),
         tokens: count(attributes),
         cost_usd: attributes.number(&["operation.cost", "gen_ai.usage.cost"]),
         output: ChatMessage::joined(output),
@@ -116,8 +121,8 @@ pub(super) fn count(attributes: &Attributes<'_>) -> Count {
         attributes.count(&names.iter().map(String::as_str).collect::<Vec<_>>())
     };
     Count {
-        input: of(&["input_tokens", "prompt_tokens"]),
-        output: of(&["output_tokens", "completion_tokens"]),
+        input: of(&["input_tokens", "prompt_tokens"]).or_else(|| attributes.count(&[SUM_OF_INPUT])),
+        output: of(&["output_tokens", "completion_tokens"]).or_else(|| attributes.count(&[SUM_OF_OUTPUT])),
         cache_read: of(&["cache_read.input_tokens", "cache_read_input_tokens", "details.cache_read_tokens"]),
         cache_write: of(&["cache_creation.input_tokens", "cache_creation_input_tokens", "details.cache_write_tokens"]),
         reasoning: of(&["reasoning.output_tokens", "reasoning_tokens", "details.reasoning_tokens"]),

@@ -50,7 +50,8 @@ fn tool(span: &Span, attributes: &Attributes<'_>, reading: Reading) -> Reading {
     let output = attributes.value(&["output.value"]);
     // Frameworks wrap a result into the message that the model gets.
     let parsed_output = output.and_then(parsed);
-    let message = parsed_output.as_ref().map(|value| value.get("kwargs").unwrap_or(value));
+    let inner = |value| ["kwargs", "data"].iter().find_map(|key| Value::get(value, key)).unwrap_or(value);
+    let message = parsed_output.as_ref().map(inner);
     let message = message.filter(|value| value.get("tool_call_id").is_some());
     let of_message = |key: &str| message.and_then(|message| message.get(key));
     let result = match of_message("content") {

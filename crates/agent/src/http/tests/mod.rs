@@ -340,3 +340,50 @@ async fn conversations_share_connections_and_run_concurrently() {
         })
         .await;
 }
+
+#[tokio::test]
+async fn the_spans_of_a_bot_show_what_it_did() {
+    let state = new_run();
+    let address = format!("{}/v1/traces", state.receivers.on_any_port().endpoint(None));
+    let bot = Bot::open_later(move |seen| {
+        let (address, traceparent) = (address.clone(), seen.headers["traceparent"].to_str().unwrap().to_owned());
+        async move {
+            let attribute = |(key, value): (&str, &str)| json!({"key": key, "value": {"stringValue": value}});
+            let span = |id: u8, attributes: &[(&str, &str)]| {
+                let attributes: Vec<Value> = attributes.iter().copied().map(attribute).collect();
+                // Others are parts of the first one, which ends in the year 2100.
+                let (start, end) = (1_000 + u64::from(id), 4_102_444_800_000_000_000 - u64::from(id));
+                json!({"traceId": traceparent.split('-').nth(1), "spanId": format!("{id:016x}"), "name": "work",
+                    "startTimeUnixNano": start, "endTimeUnixNano": end, "attributes": attributes})
+            };
+            let tool = [
+                ("gen_ai.tool.name", "find"),
+                ("gen_ai.tool.call.arguments", "{}"),
+                ("gen_ai.tool.call.result", "sent"),
+            ];
+            let model = [
+                ("gen_ai.request.model", "m"),
+                ("gen_ai.response.finish_reasons", "tool_calls"),
+                ("gen_ai.usage.input_tokens", "4"),
+                ("gen_ai.usage.output_tokens", "2"),
+            ];
+            let spans = [span(1, &[]), span(2, &model), span(3, &tool)];
+            let body = json!({"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]});
+            let client = crate::http_client::HttpClients::default();
+            let client = client.client(false, &AgentHarness::for_case(case("a", &["go"])).host).unwrap();
+            let request = client.post(address).header("content-type", "application/json").body(body.to_string());
+            assert_eq!(request.send().await.unwrap().status(), 200);
+            json_reply(&json!({"message": "It was sent."}))
+        }
+    })
+    .await;
+    let harness =
+        AgentHarness { state, ..harness(case("a", &["one", "two"]), &json!({"url": bot.url("/"), "traces": "otlp"})) };
+    let played = harness.play(&Http).await.unwrap();
+    let trace = played.turn.trace();
+    assert_eq!((played.calls().as_slice(), played.answer()), (&[("find", "sent", false); 2][..], Some("It was sent.")));
+    assert_eq!((trace.turn_count(), played.tokens(), trace.missing_calls()), (2, Some(12), None));
+    assert_eq!((trace.turns[0].text.as_str(), trace.model.as_deref()), ("It was sent.", Some("m")));
+    let parents: Vec<_> = bot.seen().iter().map(|seen| seen.headers["traceparent"].clone()).collect();
+    assert_ne!(parents[0], parents[1]);
+}

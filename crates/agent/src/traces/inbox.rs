@@ -1,0 +1,291 @@
+//! The spans of a conversation.
+
+use std::mem;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use model::{Ending, TrialId};
+use spans::{Span, SpanEvent, SpanId, TraceId, whole_of};
+use tokio::sync::{Notify, OwnedSemaphorePermit};
+
+use super::context::TraceContext;
+use super::receiver::Receiver;
+use super::report::{Missing, SpanReport};
+use super::settings::TraceSettings;
+use crate::turn::Turn;
+
+/// Maximum size of the spans of a reply, in bytes.
+const MAX_BYTES: usize = 64 << 20;
+/// Maximum number of spans of a reply.
+const MAX_SPANS: usize = 20_000;
+/// Maximum number of different errors that are kept.
+const MAX_ERRORS: usize = 5;
+/// How long to wait for the last request of a program that has ended. It was sent before.
+const AFTER_END: Duration = Duration::from_millis(250);
+/// Maximum time between the end of the span for a reply and the arrival of the answer.
+const BEFORE_ANSWER: Duration = Duration::from_secs(1);
+/// Maximum time after which the time that was waited is taken from the agent's.
+const SLICE: Duration = Duration::from_millis(50);
+
+/// Spans of a conversation that have arrived and that no reply has taken yet.
+#[derive(Default)]
+pub(super) struct Mailbox {
+    content: Mutex<Received>,
+    changed: Notify,
+}
+
+/// Spans that have arrived.
+#[derive(Default)]
+struct Received {
+    spans: Vec<Span>,
+    events: Vec<(TraceId, SpanId, SpanEvent)>,
+    bytes: usize,
+    /// True if there were more than can be kept.
+    is_full: bool,
+    /// Number of spans whose conversation is not known.
+    strays: usize,
+    /// Number of spans that belong to an earlier message.
+    late: usize,
+    /// Reasons why requests could not be read.
+    unread: Vec<String>,
+    /// Trace of the current message, and the time at which it was sent, unless it is the first one.
+    current: Option<TraceId>,
+    since_ns: Option<u64>,
+    /// Traces of earlier messages.
+    earlier: Vec<TraceId>,
+}
+
+impl Mailbox {
+    fn lock(&self) -> MutexGuard<'_, Received> {
+        self.content.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds the content of a request.
+    pub(super) fn add(&self, spans: Vec<Span>, events: Vec<(TraceId, SpanId, SpanEvent)>, bytes: usize) {
+        let mut received = self.lock();
+        received.bytes = received.bytes.saturating_add(bytes);
+        if received.bytes > MAX_BYTES || received.spans.len() + spans.len() > MAX_SPANS {
+            received.is_full = true;
+        } else {
+            for span in spans {
+                if received.is_late(&span) {
+                    received.late += 1;
+                } else {
+                    received.spans.push(span);
+                }
+            }
+            received.events.extend(events);
+        }
+        drop(received);
+        self.changed.notify_one();
+    }
+
+    /// Adds a number of spans that may belong to this conversation or to another one.
+    pub(super) fn add_strays(&self, count: usize) {
+        self.lock().strays += count;
+    }
+
+    /// Adds the reason why a request could not be read that may belong to this conversation.
+    pub(super) fn add_unread(&self, reason: &str) {
+        let mut received = self.lock();
+        if received.unread.len() < MAX_ERRORS && !received.unread.iter().any(|other| other == reason) {
+            received.unread.push(reason.to_owned());
+        }
+    }
+}
+
+impl Received {
+    /// Returns `true` for a span of an earlier message: it is in its trace, or it ended before the current one was sent.
+    fn is_late(&self, span: &Span) -> bool {
+        self.earlier.contains(&span.trace)
+            || self.current.as_ref() != Some(&span.trace) && self.since_ns.is_some_and(|since| span.end_ns < since)
+    }
+}
+
+/// The spans of a conversation. Dropping it ends the reception.
+pub(crate) struct Inbox {
+    receiver: Arc<Receiver>,
+    mailbox: Arc<Mailbox>,
+    settings: TraceSettings,
+    /// Part of the address of the conversation's own process, if it has one.
+    token: Option<String>,
+    /// Ids of the last message.
+    context: TraceContext,
+    /// Permit for the message in progress, if there may be only one at a time.
+    alone: Option<OwnedSemaphorePermit>,
+}
+
+/// State of the program that sends spans, after its answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ProgramState {
+    Running,
+    /// It has sent everything that it had.
+    Ended,
+}
+
+impl Inbox {
+    /// Opens the inbox of a conversation with a process of its own.
+    pub(crate) fn of_process(receiver: Arc<Receiver>, settings: TraceSettings) -> Self {
+        let inbox = Self::new(receiver, settings, Some(uuid::Uuid::new_v4().simple().to_string()));
+        inbox.receiver.open(inbox.token.as_deref().unwrap_or_default(), &inbox.mailbox);
+        inbox
+    }
+
+    /// Opens the inbox of a conversation with a process that others use, too.
+    pub(crate) fn of_shared(receiver: Arc<Receiver>, settings: TraceSettings) -> Self {
+        Self::new(receiver, settings, None)
+    }
+
+    fn new(receiver: Arc<Receiver>, settings: TraceSettings, token: Option<String>) -> Self {
+        Self { receiver, mailbox: Arc::default(), settings, token, context: TraceContext::new(), alone: None }
+    }
+
+    /// Returns the variables with which the conversation's own process exports its spans.
+    pub(crate) fn variables(&self, trial: &TrialId) -> Vec<(String, String)> {
+        let mut variables = exporter_variables(&self.receiver.endpoint(self.token.as_deref()));
+        let attributes = format!("trialrun.trial.id={}", percent_encoded(&trial.to_string()));
+        variables.push(("OTEL_RESOURCE_ATTRIBUTES".to_owned(), attributes));
+        variables
+    }
+
+    /// Prepares for a message that is about to be sent, and returns its `traceparent`.
+    ///
+    /// # Errors
+    /// Returns the ending if the trial must stop.
+    pub(crate) async fn begin(&mut self, turn: &mut Turn) -> Result<String, Ending> {
+        if self.settings.one_at_a_time {
+            self.alone = None;
+            self.alone = self.wait_for_others(turn).await?;
+        }
+        self.context = TraceContext::new();
+        let mut received = self.mailbox.lock();
+        let before = received.current.replace(self.context.trace.clone());
+        let is_first = before.is_none();
+        // A process of its own may use the trace of its first message for all.
+        received.earlier.extend(before.filter(|_| self.token.is_none()));
+        // What its own process did when it started belongs to the first message. A shared process may still send the
+        // spans of another conversation.
+        received.since_ns = (!is_first || self.token.is_none()).then(|| nanoseconds(SystemTime::now()));
+        drop(received);
+        if self.token.is_none() {
+            self.receiver.begin(&self.context.trace, &self.mailbox);
+        }
+        Ok(self.context.traceparent())
+    }
+
+    /// Waits until no other conversation uses the agent. The time does not count as the agent's.
+    async fn wait_for_others(&self, turn: &mut Turn) -> Result<Option<OwnedSemaphorePermit>, Ending> {
+        turn.waiting("other trials of the agent");
+        let acquired = Arc::clone(&self.receiver.alone).acquire_owned();
+        tokio::pin!(acquired);
+        loop {
+            let began = Instant::now();
+            tokio::select! {
+                biased;
+                () = turn.stopping() => return Err(Ending::Cancelled),
+                permit = &mut acquired => {
+                    turn.pause(began.elapsed());
+                    return Ok(permit.ok());
+                }
+                () = tokio::time::sleep(SLICE) => turn.pause(began.elapsed()),
+            }
+        }
+    }
+
+    /// Waits for the spans of the reply that has just arrived, and returns what they show. The time does not count as
+    /// the agent's.
+    ///
+    /// # Errors
+    /// Returns the ending if the trial must stop.
+    pub(crate) async fn collect(&mut self, program: ProgramState, turn: &mut Turn) -> Result<SpanReport, Ending> {
+        let (answered, answered_ns) = (Instant::now(), nanoseconds(SystemTime::now()));
+        let most = if program == ProgramState::Ended { self.settings.wait.min(AFTER_END) } else { self.settings.wait };
+        let mut counted = answered;
+        turn.waiting("spans");
+        let is_complete = loop {
+            let changed = self.mailbox.changed.notified();
+            if is_complete(&self.mailbox.lock().spans, answered_ns) {
+                break true;
+            }
+            let Some(left) = most.checked_sub(answered.elapsed()) else { break program == ProgramState::Ended };
+            tokio::select! {
+                biased;
+                () = turn.stopping() => return Err(Ending::Cancelled),
+                () = changed => {}
+                () = tokio::time::sleep(left.min(SLICE)) => {}
+            }
+            turn.pause(counted.elapsed());
+            counted = Instant::now();
+        };
+        let mut received = self.mailbox.lock();
+        let mut spans = mem::take(&mut received.spans);
+        for (trace, id, event) in mem::take(&mut received.events) {
+            if let Some(span) = spans.iter_mut().find(|span| span.id == id && span.trace == trace) {
+                span.events.push(event);
+            }
+        }
+        let missing = Missing {
+            is_full: mem::take(&mut received.is_full),
+            strays: mem::take(&mut received.strays),
+            late: mem::take(&mut received.late),
+            unread: mem::take(&mut received.unread),
+            waited: (!is_complete).then_some(most),
+            endpoint: self.receiver.endpoint(None),
+            is_shared: self.token.is_none(),
+            is_foreign: self.token.is_none() && spans.iter().any(|span| span.trace != self.context.trace),
+        };
+        received.bytes = 0;
+        drop(received);
+        self.receiver.pause(&self.mailbox);
+        self.alone = None;
+        Ok(SpanReport::new(&spans, missing))
+    }
+}
+
+impl Drop for Inbox {
+    fn drop(&mut self) {
+        self.receiver.close(self.token.as_deref(), &self.mailbox);
+    }
+}
+
+/// Returns the variables with which a program exports its spans to `endpoint`, soon after they end, completely and with
+/// their content.
+pub(crate) fn exporter_variables(endpoint: &str) -> Vec<(String, String)> {
+    let traces = format!("{endpoint}/v1/traces");
+    let variables = [
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint),
+        ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf"),
+        ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", &traces),
+        ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "http/protobuf"),
+        ("TRACELOOP_BASE_URL", endpoint),
+        ("PHOENIX_COLLECTOR_ENDPOINT", endpoint),
+        ("OTEL_TRACES_EXPORTER", "otlp"),
+        ("OTEL_METRICS_EXPORTER", "none"),
+        ("OTEL_TRACES_SAMPLER", "always_on"),
+        ("OTEL_BSP_SCHEDULE_DELAY", "200"),
+        ("OTEL_BLRP_SCHEDULE_DELAY", "200"),
+        ("OTEL_ATTRIBUTE_COUNT_LIMIT", "100000"),
+        ("OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT", "100000"),
+        ("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "true"),
+    ];
+    variables.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec()
+}
+
+/// Encodes a value as the specification of OpenTelemetry requires it in a list of attributes.
+fn percent_encoded(text: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~:/".contains(&byte);
+    let encode = |byte| if is_plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
+    text.bytes().map(encode).collect()
+}
+
+/// Returns `true` if the spans of a reply are complete: programs export them in the order in which they end, and one of
+/// them is the whole reply.
+fn is_complete(spans: &[Span], answered_ns: u64) -> bool {
+    let earliest = answered_ns.saturating_sub(u64::try_from(BEFORE_ANSWER.as_nanos()).unwrap_or(u64::MAX));
+    whole_of(spans).is_some_and(|whole| whole.end_ns >= earliest)
+}
+
+fn nanoseconds(time: SystemTime) -> u64 {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+}

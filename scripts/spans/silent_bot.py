@@ -1,0 +1,3 @@
+"""A bot that is not instrumented."""
+
+print("Order 7 was sent.")

@@ -78,8 +78,8 @@ mod owner;
 mod parallel;
 mod parent_files;
 mod patch;
-pub mod prune;
 mod program;
+pub mod prune;
 mod rebuild;
 mod registry;
 pub mod remote;
@@ -125,8 +125,8 @@ pub use host::Host;
 pub use mock_programs::MockPrograms;
 pub use owner::{has_ended as process_has_ended, host_name, mark as process_mark};
 pub use parent_files::{ParentFile, parent_files};
-pub use registry::Registry;
 pub use program::find_program;
+pub use registry::Registry;
 pub use repository::without_sign_in;
 
 /// A boxed future, so that traits with async functions can be used as trait objects.

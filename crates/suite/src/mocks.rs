@@ -2,12 +2,13 @@
 
 mod folder;
 mod guards;
+mod names;
 
 use std::path::Path;
 use std::sync::Arc;
 
-use model::decode::{self, Fields, Problems};
 use mock::Scope;
+use model::decode::{self, Fields, Problems};
 use model::{
     ArgumentGuard, McpServer, MockFault, MockedAnswer, MockedReply, MockedServer, MockedTool, Mocks, Node, NodeKind,
     PlayedMock, ServerSource, WantedArgument,
@@ -19,7 +20,6 @@ pub use self::folder::{MockFolder, read as read_folders};
 
 /// Reads the servers and programs of a map, if it has any. Paths are relative to `directory`.
 pub fn mocks(fields: &mut Fields<'_>, directory: &Path, problems: &mut Problems) -> Mocks {
-    Mocks {
     from_nodes(fields.get("mcp_servers"), fields.get("mock_commands"), directory, problems)
 }
 
@@ -30,6 +30,7 @@ pub fn from_nodes(
     directory: &Path,
     problems: &mut Problems,
 ) -> Mocks {
+    Mocks {
         servers: written_servers.map_or_else(Vec::new, |node| servers(node, directory, problems)),
         commands: written_commands.map_or_else(Vec::new, |node| commands(node, directory, problems)),
     }
@@ -158,6 +159,7 @@ fn tool(name: &str, node: &Node, directory: &Path, problems: &mut Problems) -> O
     let expect = fields.get("expect").map_or_else(Vec::new, |node| guards::read(node, "`expect`", problems));
     let answers = answers(&mut fields, directory, problems, tool_answer);
     fields.finish(problems);
+    names::check(node, &Scope::of_tool(input_schema.as_ref()), directory, problems);
     Some(MockedTool { name: name.to_owned(), description, input_schema, expect, answers })
 }
 
@@ -255,6 +257,7 @@ fn commands(node: &Node, directory: &Path, problems: &mut Problems) -> Vec<Mocke
         let mut fields = Fields::of(node, "a mocked program", problems)?;
         let answers = answers(&mut fields, directory, problems, command_answer);
         fields.finish(problems);
+        names::check(node, &Scope::of_program(), directory, problems);
         Some(MockedTool { name: name.to_owned(), answers, ..MockedTool::default() })
     };
     entries.into_iter().filter_map(command).collect()
@@ -386,9 +389,6 @@ mock_commands:
     }
 
     #[test]
-    fn a_folder_has_a_file_for_each_tool() {
-        let folder = tempfile::tempdir().unwrap();
-    #[test]
     fn misspelt_names_are_reported_where_they_are_written() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("open.json"), "[]").unwrap();
@@ -422,6 +422,9 @@ mock_commands:
         assert_eq!(found, expected);
     }
 
+    #[test]
+    fn a_folder_has_a_file_for_each_tool() {
+        let folder = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str| {
             let path = folder.path().join(name);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();

@@ -296,6 +296,18 @@ pub struct Scoring {
     pub pass_score: f64,
 }
 
+impl Scoring {
+    /// Returns the scoring with which a trial passes with a share of the full score, from 0 to 1.
+    pub fn with_share(max_score: f64, share: f64) -> Self {
+        Self { max_score, pass_score: share * max_score }
+    }
+
+    /// Returns the share of the full score with which a trial passes.
+    pub fn share(&self) -> f64 {
+        if self.max_score > 0.0 { self.pass_score / self.max_score } else { 1.0 }
+    }
+}
+
 /// Condition under which the record keeps a trial's variables.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -40,7 +40,7 @@ pub use self::settings::{
 };
 pub(crate) use self::trial::directory_of;
 pub use self::trial::{ModelChoice, PlannedCase, PlannedTrial};
-pub(crate) use self::variant::as_arm;
+pub(crate) use self::variant::{as_arm, with_threshold};
 
 /// A planned run.
 pub struct Plan {

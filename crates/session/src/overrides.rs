@@ -266,19 +266,23 @@ pub struct GateArgs {
     /// Do not exit with 1 if assertions failed
     #[arg(long)]
     pub no_fail_on_assertions: bool,
+    /// Share of its score with which a trial passes, in cases whose score decides, such as 0.8; those of `claude plugin
+    /// eval`, for example
+    #[arg(long, value_name = "SHARE", value_parser = parse_share)]
+    pub threshold: Option<f64>,
     /// Condition that each trial must meet in addition to its assertions; `integrity`: no signs of tampering
     #[arg(long, value_name = "WHAT")]
     pub require: Vec<model::Requirement>,
     /// Stop before the run if there is a warning
     #[arg(long)]
     pub strict: bool,
+    /// Stop before the run if a test file has an error, also if it would only break its own trials
+    #[arg(long)]
+    pub strict_files: bool,
 }
 
 impl GateArgs {
     /// Returns the conditions under which failed trials do not fail the run.
-    /// Stop before the run if a test file has an error, also if it would only break its own trials
-    #[arg(long)]
-    pub strict_files: bool,
     pub fn gate(&self) -> Gate {
         Gate { min_pass_rate: self.min_pass_rate, no_fail_on_assertions: self.no_fail_on_assertions }
     }

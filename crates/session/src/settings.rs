@@ -401,6 +401,7 @@ fn settings(args: &Overrides, typed: &Typed, session: &Session, problems: &mut V
     runner::Settings {
         embedded: session.agents.clone(),
         requires_integrity: requirements(args, project).contains(&Requirement::Integrity),
+        threshold: args.gates.threshold,
         gateway: args.arms.gateway.or(value(&defaults.gateway)).unwrap_or_default(),
         cassettes,
         logs: Some(session.state.folder.join("logs")),

@@ -52,6 +52,8 @@ pub struct Settings {
     pub stop_grace_ms: u64,
     /// True if trials with signs of tampering must not pass.
     pub requires_integrity: bool,
+    /// Share of the score with which a trial passes, in cases whose score decides; that of the case if absent.
+    pub threshold: Option<f64>,
     /// Use of the gateway for vendors' models.
     pub gateway: GatewayMode,
     /// Settings for recorded model traffic.
@@ -292,6 +294,7 @@ impl Default for Settings {
             idle_warn_ms: 30_000,
             stop_grace_ms: 3_000,
             requires_integrity: false,
+            threshold: None,
             gateway: GatewayMode::default(),
             cassettes: CassetteSettings::default(),
             logs: None,

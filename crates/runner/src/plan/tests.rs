@@ -79,6 +79,30 @@ fn unsupported_scripts_and_tools_are_reported_at_the_case() {
     assert_eq!(planned(&[bringing("fake")]).1, [""; 0]);
 }
 
+#[test]
+fn the_threshold_of_a_run_replaces_that_of_cases_whose_score_decides() {
+    let mut scored = case("scored", "fake");
+    scored.ruling.scoring = Some(model::Scoring::with_share(4.0, 1.0));
+    let plan_with = |cases: Vec<Case>| {
+        let settings = Settings { threshold: Some(0.5), ..Settings::default() };
+        let suites = [suite(Path::new("case.yaml"), cases)];
+        plan(&PlanRequest {
+            suites: &suites,
+            settings: &settings,
+            selection: &Selection::default(),
+            read_script: Arc::new(|_: &Path| Err(Vec::new())),
+            cwd: Path::new("/"),
+            modules: script::Library::new(),
+        })
+    };
+    let (plan, problems) = plan_with(vec![scored, case("plain", "fake")]);
+    let needed = |at: usize| plan.trials[at].case.ruling.scoring.map(|scoring| scoring.pass_score);
+    assert_eq!([needed(0), needed(1)], [Some(2.0), None]);
+    let has_no_effect = |problem: &Diagnostic| problem.message.contains("`--threshold` has no effect");
+    assert!(!problems.iter().any(has_no_effect), "{problems:?}");
+    assert!(plan_with(vec![case("plain", "fake")]).1.iter().any(has_no_effect));
+}
+
 /// Returns the models for a case with its own agent and model under `settings`, and the errors.
 fn models(settings: &Settings, own: (Option<&str>, Option<&str>)) -> (Vec<Option<String>>, Vec<String>) {
     let mut case = case("a", own.0.unwrap_or("claude-code"));

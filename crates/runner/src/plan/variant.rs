@@ -56,10 +56,8 @@ fn with_indicators(case: &Arc<Case>) -> Arc<Case> {
     let mut assertions = case.assertions.clone();
     assertions.iter_mut().filter(|spec| is_indicator(spec)).for_each(|spec| spec.weight = 0.0);
     let mut case = Case { assertions, ..Case::clone(case) };
-    if case.ruling.scoring.is_some() {
-        let max_score = case.assertions.iter().map(|spec| spec.weight).sum();
-        case.ruling.scoring = Some(Scoring { max_score, pass_score: max_score });
-    }
+    let max_score = case.assertions.iter().map(|spec| spec.weight).sum();
+    case.ruling.scoring = case.ruling.scoring.map(|scoring| Scoring::with_share(max_score, scoring.share()));
     Arc::new(case)
 }
 
@@ -71,6 +69,15 @@ fn with_skill(case: &Arc<Case>) -> Arc<Case> {
     if let Some(first) = case.messages.first_mut() {
         first.text.insert_str(0, invocation);
     }
+    Arc::new(case)
+}
+
+/// Returns the case with the share of its score with which a trial passes, if its score decides and the run sets a share.
+pub(crate) fn with_threshold(case: &Arc<Case>, share: Option<f64>) -> Arc<Case> {
+    let (Some(scoring), Some(share)) = (case.ruling.scoring, share) else { return Arc::clone(case) };
+    let mut case = Case::clone(case);
+    case.ruling.scoring = Some(Scoring::with_share(scoring.max_score, share));
+    case.variants.iter_mut().for_each(|(_, own)| *own = with_threshold(own, Some(share)));
     Arc::new(case)
 }
 

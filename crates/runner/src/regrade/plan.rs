@@ -15,6 +15,7 @@ use sandbox::{BoxFuture, Breakage};
 use super::kept;
 use crate::plan::{
     Earlier, Judging, ModelChoice, Plan, PlanRequest, PlannedCase, PlannedTrial, Settings, as_arm, directory_of,
+    with_threshold,
 };
 use crate::trial::Shared;
 
@@ -240,7 +241,8 @@ impl Planner<'_> {
         if let Some(known) = self.compiled.get(&key) {
             return known.clone();
         }
-        let case = as_arm(case, old.variant.as_deref());
+        let case = with_threshold(case, self.today.settings.threshold);
+        let case = as_arm(&case, old.variant.as_deref());
         let tools = agent.map_or_else(KnownTools::default, |agent| agent.known_tools(&case));
         let directory = directory_of(suite);
         let context = Context {
@@ -248,9 +250,9 @@ impl Planner<'_> {
             scripts: Some(&self.state.scripts),
             known_tools: tools,
             requires_integrity: self.today.settings.requires_integrity,
+            mocks: None,
             case: None,
         };
-            mocks: None,
         let (checks, problems) = grade::compile(&case, &context);
         let is_known = |problem: &Diagnostic| self.problems.iter().any(|known| known == problem);
         let new: Vec<Diagnostic> = problems.into_iter().filter(|problem| !is_known(problem)).collect();

@@ -101,7 +101,7 @@ impl Setting {
 }
 
 /// All settings, in the order in which `config` shows them.
-pub static SETTINGS: [Setting; 62] = [
+pub static SETTINGS: [Setting; 63] = [
     Setting::new("agent", "Agent to run the cases with; repeat it to compare agents", |used| {
         let agents = &used.run.arms.agents;
         if agents.is_empty() { json!(used.run.default_agent()) } else { json!(agents) }
@@ -289,6 +289,10 @@ pub static SETTINGS: [Setting; 62] = [
     })
     .flag("--require", |args| !args.gates.require.is_empty())
     .key("require", |used| project(&used.project().require)),
+    Setting::new("threshold", "Share of its score with which a trial passes, in cases whose score decides", |used| {
+        json!(used.run.threshold)
+    })
+    .flag("--threshold", |args| args.gates.threshold.is_some()),
     Setting::new(
         "pricing",
         "File with model prices, which override the built-in list and the costs that an agent reports",

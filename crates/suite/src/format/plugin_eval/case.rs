@@ -343,7 +343,7 @@ impl Reading<'_> {
             fails_alone: true,
             ..Case::new(id, source)
         };
-        case.ruling.scoring = Some(Scoring { max_score, pass_score: max_score });
+        case.ruling.scoring = Some(Scoring::with_share(max_score, 1.0));
         case
     }
 

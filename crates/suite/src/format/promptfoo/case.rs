@@ -183,7 +183,7 @@ impl Reading<'_> {
         if let Some(threshold) = test.threshold {
             let total: f64 = case.assertions.iter().map(|spec| spec.weight).sum();
             if total > 0.0 {
-                case.ruling.scoring = Some(Scoring { max_score: total, pass_score: threshold * total });
+                case.ruling.scoring = Some(Scoring::with_share(total, threshold));
             } else if !case.assertions.is_empty() {
                 broken.push(test.at.error("the test has a `threshold`, and no assertion has a weight"));
             }

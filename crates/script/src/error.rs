@@ -69,6 +69,15 @@ pub enum ScriptError {
         /// Location of the last call that is known.
         place: Option<Box<Excerpt>>,
     },
+    /// It threw an error about its environment: a server cannot be reached, or the machine has run out of something. Only
+    /// code in another process has such errors.
+    #[error("{what}")]
+    Environment {
+        /// Name and message of the error.
+        what: String,
+        /// Location of the throw, in the file as the user wrote it.
+        place: Option<Box<Excerpt>>,
+    },
     /// The engine itself failed, or the request was impossible.
     #[error("{0}")]
     Failed(String),
@@ -122,7 +131,8 @@ impl ScriptError {
             | Self::Missing { place, .. }
             | Self::TimedOut { place, .. }
             | Self::OutOfMemory { place, .. }
-            | Self::Crashed { place, .. } => place.as_deref(),
+            | Self::Crashed { place, .. }
+            | Self::Environment { place, .. } => place.as_deref(),
             Self::NeverSettled | Self::Failed(_) => None,
         }
     }

@@ -157,7 +157,37 @@ fn what_goes_wrong_in_node_is_the_fault_of_the_test() {
   assert.contains(await agent.send('hi'), 'hi');
 });\n",
     );
-    let report = project.report(&["tests"], 3);
+    for (name, use_of) in [
+        ("refused", "await ask();"),
+        ("claimed", "assert.custom('answers', ask);"),
+        ("named", "await agent.send(`http://127.0.0.1:${port}`); await ask();"),
+    ] {
+        let text = format!(
+            "import {{ scenario }} from 'trialrun';\nimport {{ createServer }} from 'node:net';
+export default scenario('{name}', async ({{ agent, assert }}) => {{
+  await agent.send('hi');
+  const server = createServer();
+  await new Promise((done) => server.listen(0, '127.0.0.1', done));
+  const {{ port }} = server.address();
+  await new Promise((done) => server.close(done));
+  const ask = async () => (await fetch(`http://127.0.0.1:${{port}}`)).ok;
+  {use_of}\n}});\n"
+        );
+        project.write(&format!("tests/{name}.test.ts"), &text);
+    }
+    let report = project.report(&["tests", "--retries", "0"], 1);
+    // The fake agent repeats the address.
+    assert_eq!(trial(&report, "named")["outcome"], "failed", "{}", trial(&report, "named"));
+    for name in ["refused", "claimed"] {
+        let trial = trial(&report, name);
+        assert_eq!((&trial["outcome"], &trial["fault"]), (&"broken".into(), &"environment".into()), "{trial}");
+        let reason = trial["because"].as_str().unwrap();
+        assert!(reason.starts_with(&format!("tests/{name}.test.ts:9:")), "{reason}");
+        assert!(
+            reason.contains("the test's own code failed: TypeError: fetch failed (connect ECONNREFUSED"),
+            "{reason}"
+        );
+    }
     for (name, _, expected) in tests {
         let reason = reason(trial(&report, name));
         assert!(reason.contains(expected) && reason.contains(&format!("tests/{name}.test.ts:")), "{name}: {reason}");

@@ -331,7 +331,10 @@ impl<'s> RunningScenario<'s> {
         let busy = self.last_contact.elapsed();
         let (place, doing) = match self.stopped().await? {
             // It had already thrown, and was only waiting for work that it had started; or it had not begun.
-            Some(trouble @ (ScriptFailure::Ended(ScriptError::Thrown { .. }) | ScriptFailure::Unloaded(_))) => {
+            Some(
+                trouble @ (ScriptFailure::Ended(ScriptError::Thrown { .. } | ScriptError::Environment { .. })
+                | ScriptFailure::Unloaded(_)),
+            ) => {
                 return self.ended_badly(trouble);
             }
             Some(ScriptFailure::Ended(error @ ScriptError::TimedOut { .. })) if self.is_endless(busy) => {
@@ -385,6 +388,15 @@ impl<'s> RunningScenario<'s> {
     /// Handles a scenario that threw, or exceeded one of its limits.
     fn ended_badly(&mut self, trouble: ScriptFailure) -> Result<(), Breakage> {
         let error = match trouble {
+            ScriptFailure::Unloaded(error) | ScriptFailure::Ended(error)
+                if self.ending.is_none()
+                    && matches!(error, ScriptError::Environment { .. })
+                    && !self.is_named_by_agent(&error.to_string()) =>
+            {
+                // The same test may pass when it is repeated.
+                let reason = placed(&error, &format!("the test's own code failed: {error}"));
+                return Err(Breakage::environment(reason));
+            }
             ScriptFailure::Unloaded(error) => return Err(Breakage::test(placed(&error, &error.to_string()))),
             ScriptFailure::Ended(error) => error,
             ScriptFailure::Stopped(_) => return Ok(()),
@@ -436,8 +448,22 @@ impl<'s> RunningScenario<'s> {
             ScriptError::Thrown { name, .. } if name == "ReferenceError" && is_in_text(error) => true,
             ScriptError::Thrown { .. } if error.is_limit() => true,
             ScriptError::Thrown { .. } => self.turn.trace().user_messages.is_empty(),
-            ScriptError::Failed(_) => false,
+            // The agent has named the server.
+            ScriptError::Environment { .. } | ScriptError::Failed(_) => false,
         }
+    }
+
+    /// Returns `true` if an answer of the agent contains a host or a port that `reason` names. If a test opens what the
+    /// agent told it to open, an agent that names a wrong server has failed.
+    fn is_named_by_agent(&self, reason: &str) -> bool {
+        let words = reason.split(|letter: char| letter.is_whitespace() || "()".contains(letter));
+        let mut names = words.map(|word| word.trim_end_matches(':')).flat_map(|word| {
+            let (host, port) = word.rsplit_once(':').unwrap_or((word, ""));
+            let port = Some(format!(":{port}")).filter(|_| port.parse::<u16>().is_ok());
+            port.into_iter().chain(Some(host.to_owned()).filter(|host| host.contains('.')))
+        });
+        let replies = &self.turn.trace().replies;
+        names.any(|name| replies.iter().any(|reply| reply.answer.as_ref().is_some_and(|answer| answer.contains(&name))))
     }
 
     /// Returns `true` if the scenario has been running on its own for so long that it is considered endless.

@@ -141,11 +141,30 @@ const textOf = (value) => {
   }
 };
 
+// Codes of errors that say that a server cannot be reached, or that the machine has run out of something.
+const ENVIRONMENT = new RegExp(
+  '^(E(CONN(REFUSED|RESET|ABORTED)|NOTFOUND|AI_\\w+|HOST(UNREACH|DOWN)|NET(UNREACH|DOWN|RESET)|TIMEDOUT|ADDR(INUSE|NOTAVAIL)|MFILE|NFILE|' +
+    'NOSPC|DQUOT|NOMEM)|UND_ERR_(SOCKET|(CONNECT|HEADERS|BODY)_TIMEOUT)|ERR_NETWORK|CERT_\\w+|(DEPTH_ZERO_)?SELF_SIGNED_CERT\\w*|UNABLE_TO_\\w+)$',
+);
+
+// Returns true for an error of the environment, which packages wrap in errors of their own.
+function isEnvironment(error, depth = 0) {
+  if (typeof error !== 'object' || error === null || depth > 5) return false;
+  if (typeof error.code === 'string' && ENVIRONMENT.test(error.code)) return true;
+  const inside = Array.isArray(error.errors) ? [error.cause, ...error.errors] : [error.cause];
+  return inside.some((one) => isEnvironment(one, depth + 1));
+}
+
+// The prelude asks this.
+Object.defineProperty(globalThis, Symbol.for('trialrun.isEnvironment'), { value: isEnvironment });
+
 function described(error) {
   const isError = typeof error === 'object' && error !== null && typeof error.message === 'string';
   if (!isError) return { name: 'Error', message: textOf(error) };
-  const cause = typeof error.cause?.message === 'string' ? ` (${error.cause.message})` : '';
-  return { name: String(error.name ?? 'Error'), message: error.message + cause, plain: error.message, stack: String(error.stack ?? '') };
+  const wrapped = error.cause?.message || error.cause?.code || (error.message === '' && error.code);
+  const cause = typeof wrapped === 'string' ? ` (${wrapped})` : '';
+  const environment = isEnvironment(error);
+  return { name: String(error.name ?? 'Error'), message: error.message + cause, plain: error.message, stack: String(error.stack ?? ''), environment };
 }
 
 // Messages to the program that it answers, by their numbers.

@@ -380,7 +380,12 @@ impl ExternalRuntime {
             return error;
         }
         let stack = self.in_engine_format(text("stack"));
-        trace::explain_stack(&self.realm, text("name"), text("message"), &stack)
+        let explained = trace::explain_stack(&self.realm, text("name"), text("message"), &stack);
+        if error.get("environment").and_then(Json::as_bool).unwrap_or_default() {
+            let place = explained.place().cloned().map(Box::new);
+            return ScriptError::Environment { what: explained.to_string(), place };
+        }
+        explained
     }
 
     /// Returns the reason why the process has ended.

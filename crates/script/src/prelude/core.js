@@ -15,6 +15,8 @@ let current;
 const isText = (value) => typeof value === 'string';
 const isObject = (value) => typeof value === 'object' && value !== null;
 const isMissing = (error) => isText(error?.message) && / is not available here|^cannot (find|import) /.test(error.message);
+// Node.js has errors about servers and the machine.
+const isEnvironment = globalThis[Symbol.for('trialrun.isEnvironment')] ?? (() => false);
 const isPromise = (value) => isObject(value) && typeof value.then === 'function';
 const kind = (value) => {
   if (value === null) return 'null';
@@ -335,8 +337,9 @@ function observe(run, request, work) {
       try {
         found = await work();
       } catch (error) {
-        // A name or a module that does not exist is a mistake in the scenario, regardless of the other results.
-        if (error instanceof ReferenceError || isMissing(error)) caught(run, error);
+        // A name or a module that does not exist is a mistake in the scenario, regardless of the other results. A server
+        // that cannot be reached is none of the agent either.
+        if (error instanceof ReferenceError || isMissing(error) || isEnvironment(error)) caught(run, error);
         found = { status: 'unmet', because: `it threw ${says(error)}`, error: says(error), thrown: error?.stack };
       }
       return settle({ ...found, latencyMs: now() - began });

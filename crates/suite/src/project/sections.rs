@@ -237,6 +237,8 @@ pub fn diff(node: &Node, problems: &mut Problems) -> Option<Setting<f64>> {
 /// Reads `code`: the runtime for the user's code.
 pub fn code(node: &Node, problems: &mut Problems) -> Option<Setting<RuntimeChoice>> {
     let mut fields = Fields::of(node, "`code`", problems)?.in_either_case();
+    let known = problems.len();
+    let other = fields.get("runtime").and_then(Node::as_str).is_some_and(|name| matches!(name, "bun" | "deno"));
     let runtime = fields.choice("runtime", &RuntimeChoice::NAMES, problems);
     let runtime = setting(runtime, "runtime", &mut fields);
     fields.finish(problems);

@@ -6,9 +6,10 @@ use std::process::ExitCode;
 
 use report::counted;
 use sha2::{Digest, Sha256};
-use store::{ArchiveError, Location, MergeError, RunFilter};
+use store::{ArchiveError, Location, MergeError, RunFilter, TrialFilter};
 
 use super::import::{opened, refused};
+use super::show;
 use crate::error::CliError;
 use crate::exit;
 use crate::global::Global;
@@ -48,11 +49,15 @@ pub fn run(global: &Global, args: &MergeArgs, terminal: &Terminal) -> Result<Exi
     }
     let id = id_of(&mut runs);
     let mut store = context.open_store()?;
-    if store.runs(&RunFilter { named: Some(id.clone()), ..RunFilter::default() })?.iter().any(|run| run.id == id) {
-        terminal.out(&format!("These shards are already recorded as run {id}.\n"));
-        return Ok(ExitCode::SUCCESS);
-    }
-    let merged = store::merge(&*shards, &runs, &mut *store, &id, args.label.clone()).map_err(|error| match error {
+    let named = RunFilter { named: Some(id.clone()), ..RunFilter::default() };
+    let is_recorded = store.runs(&named)?.iter().any(|run| run.id == id);
+    // What is missing shows only in the shards.
+    let mut elsewhere = match is_recorded {
+        true => Some(store::open(&Location::File(folder.path().join("merged.db")), &session::owner())?),
+        false => None,
+    };
+    let to = elsewhere.as_deref_mut().unwrap_or(&mut *store);
+    let merged = store::merge(&*shards, &runs, to, &id, args.label.clone()).map_err(|error| match error {
         MergeError::Store(error) => error.into(),
         MergeError::Different { one, other, reason } => {
             CliError::usage(format!("{} and {} cannot be merged: {reason}", names[&one], names[&other]))
@@ -60,13 +65,18 @@ pub fn run(global: &Global, args: &MergeArgs, terminal: &Terminal) -> Result<Exi
         MergeError::NotAShard(run) => CliError::usage(format!("{} is not a shard: it has a whole plan", names[&run])),
     })?;
     let row = store.select(&id)?;
-    terminal.out(&format!(
-        "Recorded run {} from {} ({} of {} finished).\n",
-        row.label.as_deref().unwrap_or(&row.short),
-        counted(runs.len(), "shard"),
-        row.finished,
-        counted(merged.planned, "trial"),
-    ));
+    terminal.out(&match is_recorded {
+        true => format!("These shards are already recorded as run {id}.\n"),
+        false => format!(
+            "Recorded run {} from {} ({} of {} finished).\n",
+            row.label.as_deref().unwrap_or(&row.short),
+            counted(runs.len(), "shard"),
+            row.finished,
+            counted(merged.planned, "trial"),
+        ),
+    });
+    let trials = store.trials(&TrialFilter::of_run(&row.id))?;
+    terminal.out(&show::verdict_on(&*store, &row, &trials, &terminal.out_style)?);
     if merged.missing.is_empty() && !row.is_interrupted() {
         return Ok(ExitCode::SUCCESS);
     }

@@ -135,10 +135,7 @@ fn trials(store: &dyn Store, run: &RunRow, style: &Style) -> Result<String, CliE
         (trial.outcome.rank(), trial.suite.clone(), trial.case.clone(), trial.arm.clone(), trial.repetition)
     };
     trials.sort_by_cached_key(key);
-    let details = super::status::details_of(store, run, false)?;
-    let (live, alive, now) = (&[], session::is_active(run), jiff::Timestamp::now());
-    let view = StatusView { run, trials: &trials, live, alive, now, all: false, details: &details };
-    let verdict = report::status_verdict(&view, style);
+    let verdict = verdict_on(store, run, &trials, style)?;
     let label = run.label.as_ref().map_or_else(String::new, |label| format!(" ({label})"));
     let mut text = format!("run {}{label}: {}\n", run.short, counted(trials.len(), "finished trial"));
     for trial in trials.iter().take(LISTED) {
@@ -148,6 +145,13 @@ fn trials(store: &dyn Store, run: &RunRow, style: &Style) -> Result<String, CliE
         text.push_str(&format!("  and {} more: trialrun status {} --all\n", trials.len() - LISTED, run.short));
     }
     Ok(verdict + &report::clean(&text))
+}
+
+/// Returns the verdict on a run, of which `trials` are the finished trials.
+pub fn verdict_on(store: &dyn Store, run: &RunRow, trials: &[TrialRow], style: &Style) -> Result<String, CliError> {
+    let details = super::status::details_of(store, run, false)?;
+    let (live, alive, now) = (&[], session::is_active(run), jiff::Timestamp::now());
+    Ok(report::status_verdict(&StatusView { run, trials, live, alive, now, all: false, details: &details }, style))
 }
 
 /// Lists the other trials of the same case, unless this one was selected by its id.

@@ -219,7 +219,8 @@ fn merged_shards_form_the_whole_run() {
     let merge = |files: &[&str]| other.run(&[&["merge"], files].concat());
     let all: Vec<&str> = files.iter().map(String::as_str).collect();
     let merged = merge(&[&all[..], &all[..1]].concat()).exits(0);
-    assert_eq!(merged.out, "Recorded run split from 3 shards (20 of 20 trials finished).\n");
+    let verdict = "Recorded run split from 3 shards (20 of 20 trials finished).\nFAIL  ";
+    assert!(merged.out.starts_with(verdict), "{}", merged.out);
     assert!(merged.err.contains("which another file has too"), "{}", merged.err);
     let report = |project: &testkit::Project, run: &str| {
         let mut report = project.run(&["report", run, "--format", "json"]).exits(0).json();
@@ -232,6 +233,8 @@ fn merged_shards_form_the_whole_run() {
 
     let ran = merge(&all[1..]).exits(3);
     assert!(ran.err.contains("missing shards: 3/3"), "{}", ran.err);
+    let ran = merge(&all[1..]).exits(3);
+    assert!(ran.out.contains("already recorded") && ran.err.contains("missing shards: 3/3"), "{}", ran.output());
     let listed = other.run(&["history"]).exits(0);
     assert!(listed.out.contains("without shard 3/3"), "{}", listed.out);
     project.run(&[&run[..], &["--shard", "1/3"]].concat());

@@ -89,7 +89,7 @@ pub fn run(global: &Global, args: &ServeArgs, terminal: &Terminal) -> Result<Exi
     let is_typed = matches!(session.state.from, Layer::CommandLine | Layer::Environment(_));
     if let (Location::File(file), false, true) = (&location, is_there, is_typed) {
         return Err(CliError::usage(format!("there is no record {}", file.display()))
-            .hint(format!("{} names it; a run with the same setting creates it", session.state.from)));
+            .hint("a run with the same setting creates it"));
     }
     let queue_settings = match has_queue(&session) {
         true => Some(settings(None, &session)?),

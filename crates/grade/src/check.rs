@@ -19,6 +19,7 @@ use crate::assertions::{ASSERTIONS, find, snake_case};
 use crate::context::Context;
 use crate::format;
 use crate::function_check;
+use crate::grader;
 use crate::judge::Judged;
 use crate::judge::reading::judges;
 use crate::matcher::{Judgement, Matcher};
@@ -159,6 +160,8 @@ impl Check {
         let place = SourceLocation::at(&spec.node, spec.kind.span);
         let other = if promptfoo::is_meant(spec) {
             Some((promptfoo::KIND, promptfoo::compile(spec, context, problems)?))
+        } else if grader::is_meant(spec) {
+            Some((grader::KIND, grader::compile(spec, problems)?))
         } else {
             function_check::compile(spec, context)
         };

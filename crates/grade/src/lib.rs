@@ -64,6 +64,7 @@ mod function_check;
 mod functions;
 mod given;
 mod glob;
+mod grader;
 mod integrity;
 mod javascript;
 mod json_path;

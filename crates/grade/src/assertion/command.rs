@@ -42,7 +42,7 @@ pub(crate) const ASSERTION: Assertion = Assertion::written("command", parse)
     );
 
 #[derive(Debug)]
-pub(super) struct Command {
+pub(crate) struct Command {
     run: String,
     /// True if `run` is a script of trialrun itself, which may find [nothing to run](NOTHING_RUN).
     is_script: bool,
@@ -107,6 +107,12 @@ fn exit_code(reading: &mut Reading<'_>) -> Option<(i32, SourceLocation)> {
 }
 
 impl Command {
+    /// Returns the command `run`. It must exit with `exit_code` within `timeout_ms`.
+    pub(crate) fn of_run(run: &str, exit_code: i32, timeout_ms: u64) -> Self {
+        let run = run.to_owned();
+        Self { run, is_script: false, place: None, exit_code, exit_place: None, output: None, timeout_ms }
+    }
+
     /// Reads the command from the `command` field. It must exit with code 0 within `timeout`.
     pub(super) fn succeeds(reading: &mut Reading<'_>) -> Option<Self> {
         let timeout_ms = reading.fields.duration_ms("timeout", reading.problems).unwrap_or(TIMEOUT_MS);

@@ -69,19 +69,27 @@ impl Invocation {
     }
 }
 
-/// Returns the problems with the configuration of an agent that runs a program.
-pub(crate) fn check_config(config: &Node, directory: &Path) -> Vec<Diagnostic> {
+/// Returns the problems with the configuration of an agent that runs a program. The agent reads the keys `others` itself.
+pub(crate) fn check_config(config: &Node, directory: &Path, others: &[&'static str]) -> Vec<Diagnostic> {
     let mut problems = Problems::new();
-    configured(config, directory, &mut problems);
+    configured(config, directory, others, &mut problems);
     problems
 }
 
 /// Returns the program that a project configures. A path is resolved against `directory`; a name without a slash is
 /// searched on the `PATH`.
-fn configured(config: &Node, directory: &Path, problems: &mut Problems) -> Option<PathBuf> {
+fn configured(
+    config: &Node,
+    directory: &Path,
+    others: &[&'static str],
+    problems: &mut Problems,
+) -> Option<PathBuf> {
     let mut fields = Fields::of(config, "an agent that runs a program", problems)?;
     fields.get("type");
     let named = fields.text(KEY, problems);
+    for key in others {
+        fields.get(key);
+    }
     fields.finish(problems);
     named.map(|named| if named.contains('/') { directory.join(named) } else { named.into() })
 }
@@ -122,7 +130,7 @@ impl Program {
     /// Returns where it was searched and how to install it.
     pub(crate) fn find(&self, context: &SessionContext) -> Result<PathBuf, Breakage> {
         let has_own_system = context.sandbox.as_ref().is_some_and(|sandbox| sandbox.has_own_system());
-        let configured = |config: &Arc<Configured>| configured(&config.node, &config.directory, &mut Problems::new());
+        let configured = |config: &Arc<Configured>| configured(&config.node, &config.directory, &[], &mut Problems::new());
         let found = match context.config.as_ref().and_then(configured) {
             // The sandbox has programs of its own, so searching this machine would prove nothing.
             named if has_own_system => Ok(named.unwrap_or_else(|| self.command.into())),
@@ -263,7 +271,7 @@ mod tests {
     fn other_keys_of_a_configured_program_are_errors() {
         let problems = |config: serde_json::Value| {
             let config = configured(&config, Path::new("/"));
-            check_config(&config.node, &config.directory).iter().map(ToString::to_string).collect::<Vec<_>>()
+            check_config(&config.node, &config.directory, &[]).iter().map(ToString::to_string).collect::<Vec<_>>()
         };
         assert!(problems(json!({"type": "codex"})).is_empty());
         let wrong = problems(json!({"type": "codex", "program": ["codex"], "url": "x"}));

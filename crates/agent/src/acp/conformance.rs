@@ -16,6 +16,8 @@ use crate::process::{Output, Process};
 const TO_START: Duration = Duration::from_secs(120);
 /// Time limit for any other response.
 const TO_RESPOND: Duration = Duration::from_secs(60);
+/// Time after which the user hears what is waited for.
+const PATIENCE: Duration = Duration::from_secs(3);
 /// Time limit for a cancelled reply.
 const TO_CANCEL: Duration = Duration::from_secs(15);
 /// Time in which messages that come too late are noticed.
@@ -106,8 +108,10 @@ struct Heard {
 }
 
 /// Client that plays the conversation.
-struct Probe {
+struct Probe<'p> {
     process: Process,
+    /// Is told what is waited for, if it takes long.
+    progress: &'p (dyn Fn(&str) + Sync),
     last_id: u64,
     heard: Vec<Heard>,
     noise: Vec<String>,
@@ -145,14 +149,14 @@ impl Reply {
     }
 }
 
-impl Probe {
+impl Probe<'_> {
     fn write(&self, message: &Value) {
         self.process.write(format!("{message}\n"));
     }
 
     async fn ask(&mut self, method: &str, params: Value, limit: Duration) -> Reply {
         let id = self.send(method, params);
-        self.reply(id, limit).await
+        self.reply(method, id, limit).await
     }
 
     fn send(&mut self, method: &str, params: Value) -> u64 {
@@ -163,8 +167,9 @@ impl Probe {
         self.last_id
     }
 
-    async fn reply(&mut self, id: u64, limit: Duration) -> Reply {
-        let wait = async {
+    async fn reply(&mut self, method: &str, id: u64, limit: Duration) -> Reply {
+        let progress = self.progress;
+        let mut wait = Box::pin(async {
             loop {
                 let Some(message) = self.next(id).await else { return Reply::Ended };
                 if message.get("method").is_some() || !is_id(&message["id"], id) {
@@ -175,8 +180,12 @@ impl Probe {
                     None => Reply::Result(message.get("result").cloned().unwrap_or(Value::Null)),
                 };
             }
-        };
-        tokio::time::timeout(limit, wait).await.unwrap_or(Reply::None)
+        });
+        if let Ok(reply) = tokio::time::timeout(PATIENCE.min(limit), &mut wait).await {
+            return reply;
+        }
+        progress(&format!("waiting for `{method}`, at most {} s", limit.as_secs()));
+        tokio::time::timeout(limit.saturating_sub(PATIENCE), wait).await.unwrap_or(Reply::None)
     }
 
     /// Hears what comes within `limit`.
@@ -196,7 +205,7 @@ impl Probe {
                     return None;
                 }
             };
-            let message = model::foreign_json::parse(&line).ok().filter(|message| message.get("jsonrpc").is_some());
+            let message = model::foreign_json::parse(&line).ok().filter(is_message);
             let Some(message) = message else {
                 if !line.trim().is_empty() {
                     self.noise.push(shortened(&line, 100));
@@ -232,6 +241,12 @@ impl Probe {
     }
 }
 
+/// Returns `true` for a message, even if it lacks `jsonrpc`.
+fn is_message(value: &Value) -> bool {
+    let has = |key: &str| value.get(key).is_some();
+    has("jsonrpc") || has("method") || (has("id") && (has("result") || has("error")))
+}
+
 fn is_id(id: &Value, number: u64) -> bool {
     id.as_u64() == Some(number) || id.as_str() == Some(number.to_string().as_str())
 }
@@ -264,14 +279,20 @@ impl Report {
     }
 }
 
-/// Plays a conversation with the agent that `command` starts, and returns the checks. The agent works in `work`.
+/// Plays a conversation with the agent that `command` starts, and returns the checks. The agent works in `work`. `progress` is
+/// told what is waited for, if it takes long.
 ///
 /// # Errors
 /// Returns the reason if the program cannot be started, or ends without a message.
-pub async fn check_conformance(command: Command, work: &Path) -> Result<Vec<ConformanceCheck>, String> {
+pub async fn check_conformance(
+    command: Command,
+    work: &Path,
+    progress: &(dyn Fn(&str) + Sync),
+) -> Result<Vec<ConformanceCheck>, String> {
     let process = Process::start(command).map_err(|error| format!("cannot start the agent: {error}"))?;
     let work = work.to_string_lossy().into_owned();
-    let mut probe = Probe { process, last_id: 0, heard: Vec::new(), noise: Vec::new(), has_ended: false, work };
+    let mut probe =
+        Probe { process, progress, last_id: 0, heard: Vec::new(), noise: Vec::new(), has_ended: false, work };
     let mut report = Report::default();
     let opened = opening(&mut probe, &mut report).await;
     if let Some(reason) = probe.process.start_error() {
@@ -291,7 +312,7 @@ pub async fn check_conformance(command: Command, work: &Path) -> Result<Vec<Conf
 }
 
 /// Checks `initialize`; returns the agent's response.
-async fn opening(probe: &mut Probe, report: &mut Report) -> Option<Value> {
+async fn opening(probe: &mut Probe<'_>, report: &mut Report) -> Option<Value> {
     use Tier::{Advisory, Mandatory};
     let capabilities = json!({"fs": {"readTextFile": true, "writeTextFile": true}, "terminal": false});
     let info = json!({"name": "trialrun", "title": "trialrun", "version": env!("CARGO_PKG_VERSION")});
@@ -358,7 +379,7 @@ fn twice(list: &[Value], key: &str) -> Vec<String> {
 }
 
 /// Checks sessions and prompts.
-async fn conversation(probe: &mut Probe, report: &mut Report, agent: &Value) {
+async fn conversation(probe: &mut Probe<'_>, report: &mut Report, agent: &Value) {
     use Tier::{Advisory, Capability, Mandatory};
     let reply = probe.ask("trialrun/unknown", json!({}), TO_RESPOND).await;
     let rule = "an unknown method is answered with error -32601";
@@ -517,7 +538,7 @@ fn settings(report: &mut Report, session: &Value) {
 }
 
 /// Checks that a reply can be cancelled.
-async fn cancelling(probe: &mut Probe, report: &mut Report, session: &str, prompt: &Value) {
+async fn cancelling(probe: &mut Probe<'_>, report: &mut Report, session: &str, prompt: &Value) {
     let id = probe.send("session/prompt", prompt.clone());
     probe.listen(id, LATE).await;
     probe.write(&json!({"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": session}}));
@@ -527,7 +548,7 @@ async fn cancelling(probe: &mut Probe, report: &mut Report, session: &str, promp
     if early {
         return report.skip(Tier::Mandatory, "cancel", rule, "the reply was over before it was cancelled");
     }
-    let reply = probe.reply(id, TO_CANCEL).await;
+    let reply = probe.reply("session/prompt", id, TO_CANCEL).await;
     let reason = reply.result().and_then(|result| text(result, "stopReason"));
     let result = match (&reply, reason) {
         (_, Some("cancelled")) => Conformance::Kept,
@@ -538,7 +559,7 @@ async fn cancelling(probe: &mut Probe, report: &mut Report, session: &str, promp
 }
 
 /// Checks that modes can be selected.
-async fn modes(probe: &mut Probe, report: &mut Report, session: &str, whole: &Value) {
+async fn modes(probe: &mut Probe<'_>, report: &mut Report, session: &str, whole: &Value) {
     use Tier::Capability;
     let (selects, refuses) =
         ("`session/set_mode` selects an available mode", "`session/set_mode` with an unknown mode is an error");
@@ -565,7 +586,7 @@ fn update(message: &Value) -> Option<&Value> {
 }
 
 /// Checks all messages that were heard.
-fn messages(probe: &Probe, report: &mut Report) {
+fn messages(probe: &Probe<'_>, report: &mut Report) {
     use Tier::{Advisory, Mandatory};
     let all = || probe.heard.iter().map(|heard| &heard.message);
     let shown = |message: &Value| shortened(&message.to_string(), 200);
@@ -755,7 +776,8 @@ while read -r line; do
 done"#;
 
     /// Defects: text of the agent, its replacement, and the check that finds the defect.
-    const DEFECTS: [(&str, &str, &str); 29] = [
+    const DEFECTS: [(&str, &str, &str); 30] = [
+        ("\"jsonrpc\":\"2.0\",\"id\":", "\"id\":", "jsonrpc_version"),
         ("\"protocolVersion\":1", "\"protocolVersion\":\"1\"", "version_is_integer"),
         ("\"protocolVersion\":1", "\"protocolVersion\":2", "version_is_offered"),
         ("\"image\":false", "\"image\":\"no\"", "capability_flags"),
@@ -802,7 +824,7 @@ done"#;
     async fn check(agent: String) -> Vec<ConformanceCheck> {
         let mut command = Command::new("sh");
         command.args(["-c", &agent]);
-        check_conformance(command, Path::new("/tmp")).await.unwrap()
+        check_conformance(command, Path::new("/tmp"), &|_| {}).await.unwrap()
     }
 
     fn broken(checks: &[ConformanceCheck]) -> Vec<&'static str> {

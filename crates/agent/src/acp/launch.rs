@@ -53,7 +53,9 @@ impl Launch {
         };
         invocation.args = own_args.collect();
         if let Some(model) = context.setup.model.as_deref().filter(|_| !agent.model_args.is_empty()) {
-            invocation.args.extend(agent.model_args.iter().map(|arg| (*arg).to_owned()).chain([model.to_owned()]));
+            let is_scripted = matches!(context.endpoint, Endpoint::Gateway { .. });
+            let model = if is_scripted { script_name(model) } else { model.to_owned() };
+            invocation.args.extend(agent.model_args.iter().map(|arg| (*arg).to_owned()).chain([model]));
         }
         invocation.env.extend(variables(agent.variables));
         lay_out(agent, context)?;
@@ -80,11 +82,14 @@ impl Launch {
     }
 }
 
+/// Name of a sign-in that is stored in the user's home.
+pub(super) const STORED: &str = "stored sign-in";
+
 /// Returns the name of the sign-in, without secrets; `None` if there is none.
 pub(super) fn sign_in(agent: &Named, host: &Host) -> Option<&'static str> {
     let has_key = agent.keys.iter().any(|key| key.ends_with(['Y', 'N']) && host.var(key).is_some());
     let is_stored = || stored(agent, host).next().is_some();
-    if has_key { Some("api key") } else { is_stored().then_some("stored sign-in") }
+    if has_key { Some("api key") } else { is_stored().then_some(STORED) }
 }
 
 /// Returns the stored sign-ins that exist: their files, and their paths below the home.
@@ -135,8 +140,7 @@ fn lay_out(agent: &Named, context: &SessionContext) -> Result<(), Breakage> {
         std::fs::write(file, content)
     };
     let mut made = agent.home.iter().try_for_each(|(path, content)| write(path, content));
-    if !matches!(context.endpoint, Endpoint::Gateway { .. }) && sign_in(agent, &context.host) == Some("stored sign-in")
-    {
+    if !matches!(context.endpoint, Endpoint::Gateway { .. }) && sign_in(agent, &context.host) == Some(STORED) {
         for (file, path) in stored(agent, &context.host) {
             sandbox.show(&file);
             made = made.and(link(&file, &home.join(path)));

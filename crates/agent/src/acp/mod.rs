@@ -7,6 +7,7 @@
 
 mod config;
 mod conformance;
+mod elicitation;
 mod files;
 mod launch;
 mod message;
@@ -16,7 +17,7 @@ mod session;
 mod settings;
 mod terminal;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod tool;
 mod update;
 
@@ -35,6 +36,7 @@ pub(super) use self::named::{
 use self::named::{ModelAddress, Named};
 use self::session::AcpSession;
 use super::{AddressError, Agent, CaseContext, Description, Endpoint, Readiness, RunState, SessionContext};
+use crate::program;
 use crate::session::Session;
 use crate::subprocess::MODEL_VARIABLES;
 
@@ -69,7 +71,6 @@ pub(super) fn named() -> Vec<(&'static Description, String)> {
 pub struct Acp;
 
 static DESCRIPTION: Description = Description {
-    efforts: Some(&[]),
     skills_folder: Some(".agents/skills"),
     reads_model_variables: true,
     takes_config: true,
@@ -116,6 +117,12 @@ impl Agent for Named {
         &self.description
     }
 
+    fn check_config(&self, config: &Node, directory: &Path, _state: &Arc<RunState>) -> Vec<Diagnostic> {
+        let mut problems = program::check_config(config, directory, &config::SESSION_KEYS);
+        config::SessionConfig::read(config, &mut problems);
+        problems
+    }
+
     fn refuses_model(&self, name: &str, base_url: Option<&str>, providers: &llm::Providers) -> Option<String> {
         self.twin()?.refuses_model(name, base_url, providers)
     }
@@ -124,6 +131,7 @@ impl Agent for Named {
         match (self.twin(), &self.model) {
             (Some(twin), _) => twin.vendor_addresses(context),
             (None, ModelAddress::Variables { address, vendor, .. }) => {
+                self.can_be_pointed(context)?;
                 Ok(vec![context.host.var(address).unwrap_or(vendor).to_owned()])
             }
             (None, _) => Err(AddressError::NotStated { agent: self.name() }),
@@ -135,7 +143,10 @@ impl Agent for Named {
             (Some(twin), _) => twin.forwarding_address(context),
             (None, ModelAddress::Variables { address, vendor, .. }) => Ok(match &context.endpoint {
                 Endpoint::Vendor { base_url: Some(base_url) } => base_url.clone(),
-                _ => context.host.var(address).unwrap_or(vendor).to_owned(),
+                _ => {
+                    self.can_be_pointed(context)?;
+                    context.host.var(address).unwrap_or(vendor).to_owned()
+                }
             }),
             (None, _) => Err(AddressError::Fixed { agent: self.name() }),
         }
@@ -190,6 +201,20 @@ impl Named {
             ModelAddress::OpenCode => Some(&crate::opencode::OpenCode),
             ModelAddress::Codex => Some(&crate::codex::Codex),
             ModelAddress::Unknown | ModelAddress::Variables { .. } => None,
+        }
+    }
+
+    /// Returns an error if its sign-in is valid only at an address that cannot be changed.
+    fn can_be_pointed(&self, context: &SessionContext) -> Result<(), AddressError> {
+        if let Some((cloud, variable)) = self.cloud.filter(|(_, variable)| context.host.var(variable).is_some()) {
+            return Err(AddressError::Signed { agent: self.name(), cloud, variable });
+        }
+        match launch::sign_in(self, &context.host) {
+            Some(launch::STORED) => {
+                let provider = self.description.wire.unwrap_or_default().to_owned();
+                Err(AddressError::Subscription { agent: self.name(), provider })
+            }
+            _ => Ok(()),
         }
     }
 }

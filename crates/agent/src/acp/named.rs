@@ -1,5 +1,7 @@
 //! Agents that are known by name: how each is started, and its deviations. One line of [`agents`] is an agent.
 
+use model::PermissionMode;
+
 use crate::program::Program;
 use crate::{Costs, Description};
 
@@ -21,8 +23,12 @@ pub struct Named {
     pub(super) variables: &'static [(&'static str, &'static str)],
     /// How the address of its model is set.
     pub(super) model: ModelAddress,
+    /// Cloud provider that it uses instead, and the variable that enables it.
+    pub(super) cloud: Option<(&'static str, &'static str)>,
     /// Method with which it is signed in if it asks for that and a key is set.
     pub(super) auth_method: Option<&'static str>,
+    /// Names of its modes for permission modes, if they differ from the usual ones.
+    pub(super) modes: &'static [(PermissionMode, &'static str)],
     /// True if it reads and writes files itself, because its use of this program's files is broken.
     pub(super) has_own_files: bool,
     /// True if it reports only the tokens of the last model request of a reply.
@@ -65,7 +71,9 @@ impl Named {
         home: &[],
         variables: &[],
         model: ModelAddress::Unknown,
+        cloud: None,
         auth_method: None,
+        modes: &[],
         has_own_files: false,
         hides_tokens: false,
         hides_calls: false,
@@ -75,10 +83,11 @@ impl Named {
 /// Folder of skills that several agents share.
 const SKILLS: &str = ".agents/skills";
 
-/// Gemini's settings: no statistics, and no update.
-const GEMINI_SETTINGS: &str = r#"{"privacy":{"usageStatisticsEnabled":false},"telemetry":{"enabled":false},"general":{"enableAutoUpdate":false}}"#;
-/// Qwen's settings, which also select the kind of key.
-const QWEN_SETTINGS: &str = r#"{"security":{"auth":{"selectedType":"openai"}},"privacy":{"usageStatisticsEnabled":false},"telemetry":{"enabled":false},"general":{"enableAutoUpdate":false}}"#;
+/// Gemini's settings: no statistics, no update, and commands without a terminal, which `isolated` sandboxes do not have.
+const GEMINI_SETTINGS: &str = r#"{"tools":{"shell":{"enableInteractiveShell":false}},"privacy":{"usageStatisticsEnabled":false},"telemetry":{"enabled":false},"general":{"enableAutoUpdate":false}}"#;
+/// Qwen's settings, which also select the kind of key. Suggestions for the next message, and memories for later sessions,
+/// would be model requests that no user asked for.
+const QWEN_SETTINGS: &str = r#"{"security":{"auth":{"selectedType":"openai"}},"ui":{"enableFollowupSuggestions":false},"memory":{"enableManagedAutoMemory":false,"enableManagedAutoDream":false,"enableAutoSkill":false},"privacy":{"usageStatisticsEnabled":false},"telemetry":{"enabled":false},"general":{"enableAutoUpdate":false}}"#;
 
 const ANTHROPIC: ModelAddress = ModelAddress::Variables {
     address: "ANTHROPIC_BASE_URL",
@@ -93,6 +102,13 @@ const OPENAI: ModelAddress = ModelAddress::Variables {
     key: "OPENAI_API_KEY",
     model: Some("OPENAI_MODEL"),
     vendor: "https://api.openai.com/v1",
+};
+const GOOGLE: ModelAddress = ModelAddress::Variables {
+    address: "GOOGLE_GEMINI_BASE_URL",
+    path: "",
+    key: "GEMINI_API_KEY",
+    model: None,
+    vendor: "https://generativelanguage.googleapis.com",
 };
 
 macro_rules! agents {
@@ -111,7 +127,6 @@ macro_rules! agents {
                         environment: &[],
                         sign_in: $sign_in,
                     }),
-                    efforts: Some(&[]),
                     takes_config: true,
                     takes_servers: true,
                     skills_folder: $skills,
@@ -131,7 +146,7 @@ macro_rules! agents {
 // Name, description, command line, variable for the program, installation, oldest tested version, folder of skills, wire
 // format of the model, sign-in, deviations.
 agents! {
-    GEMINI = "gemini", "Gemini CLI, by the Agent Client Protocol", ["gemini", "--acp", "--skip-trust"], "TRIALRUN_GEMINI", "npm install -g @google/gemini-cli", Some([0, 61, 0]), Some(".gemini/skills"), None, "set GEMINI_API_KEY, or run `gemini` to sign in", { model_args: &["-m"], keys: &["GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_CLOUD_PROJECT", "GOOGLE_CLOUD_LOCATION", "GOOGLE_GEMINI_BASE_URL"], sign_ins: &[".gemini/oauth_creds.json", ".gemini/google_accounts.json"], home: &[(".gemini/settings.json", GEMINI_SETTINGS)], variables: &[("GEMINI_CLI_NO_RELAUNCH", "true"), ("GEMINI_TELEMETRY_ENABLED", "false")], auth_method: Some("gemini-api-key"), has_own_files: true };
+    GEMINI = "gemini", "Gemini CLI, by the Agent Client Protocol", ["gemini", "--acp", "--skip-trust"], "TRIALRUN_GEMINI", "npm install -g @google/gemini-cli", Some([0, 61, 0]), Some(".gemini/skills"), Some("gemini"), "set GEMINI_API_KEY, or run `gemini` to sign in", { model_args: &["-m"], keys: &["GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_CLOUD_PROJECT", "GOOGLE_CLOUD_LOCATION", "GOOGLE_GEMINI_BASE_URL"], sign_ins: &[".gemini/oauth_creds.json", ".gemini/google_accounts.json"], home: &[(".gemini/settings.json", GEMINI_SETTINGS)], variables: &[("GEMINI_CLI_NO_RELAUNCH", "true"), ("GEMINI_TELEMETRY_ENABLED", "false")], model: GOOGLE, cloud: Some(("Google Vertex AI", "GOOGLE_GENAI_USE_VERTEXAI")), auth_method: Some("gemini-api-key"), has_own_files: true };
     QWEN = "qwen", "Qwen Code, by the Agent Client Protocol", ["qwen", "--acp"], "TRIALRUN_QWEN", "npm install -g @qwen-code/qwen-code", Some([0, 15, 10]), Some(".qwen/skills"), Some("openai"), "set OPENAI_API_KEY, and OPENAI_BASE_URL for another address", { keys: &["OPENAI_API_KEY", "OPENAI_BASE_URL"], home: &[(".qwen/settings.json", QWEN_SETTINGS)], variables: &[("QWEN_CODE_NO_RELAUNCH", "1")], model: OPENAI, auth_method: Some("openai") };
     GOOSE = "goose", "Goose, by the Agent Client Protocol", ["goose", "acp"], "TRIALRUN_GOOSE", "brew install block-goose-cli", None, Some(SKILLS), None, "run `goose configure`", { keys: &["GOOSE_PROVIDER", "GOOSE_MODEL", "OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY"], sign_ins: &[".config/goose/config.yaml", ".config/goose/secrets.yaml"] };
     COPILOT = "copilot", "GitHub Copilot CLI, by the Agent Client Protocol", ["copilot", "--acp", "--stdio"], "TRIALRUN_COPILOT", "npm install -g @github/copilot", Some([1, 0, 102]), Some(".github/skills"), None, "set GH_TOKEN, or run `copilot` and `/login`", { keys: &["COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN"], sign_ins: &[".copilot/config.json"] };
@@ -140,12 +155,23 @@ agents! {
     KILO = "kilo", "Kilo Code, by the Agent Client Protocol", ["kilo", "acp"], "TRIALRUN_KILO", "npm install -g @kilocode/cli", None, Some(SKILLS), None, "run `kilo auth login`", { keys: &["KILO_API_KEY"], sign_ins: &[".local/share/kilo/auth.json"] };
     QODER = "qoder", "Qoder CLI, by the Agent Client Protocol", ["qodercli", "--acp"], "TRIALRUN_QODER", "npm install -g @qoder-ai/qodercli", Some([1, 1, 52]), Some(SKILLS), None, "set QODER_PERSONAL_ACCESS_TOKEN, or run `qodercli` and `/login`", { keys: &["QODER_PERSONAL_ACCESS_TOKEN"] };
     PI = "pi", "pi, by the adapter `pi-acp`", ["pi-acp"], "TRIALRUN_PI", "npm install -g pi-acp @earendil-works/pi-coding-agent", None, Some(SKILLS), None, "set the provider's key, such as ANTHROPIC_API_KEY, or run `pi` and `/login`", { keys: &["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"], sign_ins: &[".pi/agent/auth.json"] };
-    VIBE = "vibe", "Mistral Vibe, by the Agent Client Protocol", ["vibe-acp"], "TRIALRUN_VIBE", "pip install mistral-vibe", Some([3, 0, 3]), Some(".vibe/skills"), None, "set MISTRAL_API_KEY", { keys: &["MISTRAL_API_KEY"] };
+    VIBE = "vibe", "Mistral Vibe, by the Agent Client Protocol", ["vibe-acp"], "TRIALRUN_VIBE", "pip install mistral-vibe", Some([3, 0, 3]), Some(".vibe/skills"), None, "set MISTRAL_API_KEY", { keys: &["MISTRAL_API_KEY"], modes: &[(PermissionMode::Default, "ask"), (PermissionMode::AcceptEdits, "ask"), (PermissionMode::BypassPermissions, "ask"), (PermissionMode::Plan, "ask")] };
     FAST_AGENT = "fast-agent", "fast-agent, by the Agent Client Protocol", ["fast-agent", "acp"], "TRIALRUN_FAST_AGENT", "pip install fast-agent-acp", Some([0, 10, 48]), Some(SKILLS), None, "set the provider's key, such as OPENAI_API_KEY", { model_args: &["--model"], keys: &["OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY"] };
     CURSOR = "cursor", "Cursor CLI, by the Agent Client Protocol", ["cursor-agent", "acp"], "TRIALRUN_CURSOR", "curl https://cursor.com/install -fsS | bash", None, Some(".cursor/skills"), None, "set CURSOR_API_KEY, or run `cursor-agent login`", { keys: &["CURSOR_API_KEY"] };
     OPENCODE = "opencode-acp", "OpenCode, by the Agent Client Protocol", ["opencode", "acp"], "TRIALRUN_OPENCODE", "npm install -g opencode-ai", None, Some(".opencode/skills"), Some("openai"), "set the provider's key, such as ANTHROPIC_API_KEY, or run `opencode auth login`", { model: ModelAddress::OpenCode, hides_tokens: true };
     CLAUDE = "claude-acp", "Claude Code, by the adapter `claude-agent-acp`", ["claude-agent-acp"], "TRIALRUN_CLAUDE_ACP", "npm install -g @agentclientprotocol/claude-agent-acp", None, Some(".claude/skills"), Some("anthropic"), "set ANTHROPIC_API_KEY", { keys: &["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "ANTHROPIC_BASE_URL"], variables: &[("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"), ("DISABLE_AUTOUPDATER", "1"), ("IS_SANDBOX", "1")], model: ANTHROPIC };
-    CODEX = "codex-acp", "Codex, by the adapter `codex-acp`", ["codex-acp"], "TRIALRUN_CODEX_ACP", "npm install -g @agentclientprotocol/codex-acp", None, Some(SKILLS), Some("openai-responses"), "set OPENAI_API_KEY, or run `codex login`", { model: ModelAddress::Codex, auth_method: Some("openai-api-key"), hides_calls: true };
+    CODEX = "codex-acp", "Codex, by the adapter `codex-acp`", ["codex-acp"], "TRIALRUN_CODEX_ACP", "npm install -g @agentclientprotocol/codex-acp", None, Some(SKILLS), Some("openai-responses"), "set OPENAI_API_KEY, or run `codex login`", { model: ModelAddress::Codex, auth_method: Some("openai-api-key"), modes: &[(PermissionMode::Default, "workspace-write"), (PermissionMode::AcceptEdits, "workspace-write"), (PermissionMode::BypassPermissions, "agent-full-access"), (PermissionMode::Plan, "read-only")], hides_calls: true };
+}
+
+/// Returns the mode of an agent for a permission mode. Other modes decide on permissions themselves, sometimes with requests
+/// to the model.
+pub(super) fn mode_of(named: Option<&Named>, permission_mode: PermissionMode) -> &'static str {
+    let own = named.and_then(|named| named.modes.iter().find(|(mode, _)| *mode == permission_mode));
+    match (own, permission_mode) {
+        (Some((_, own)), _) => own,
+        (None, PermissionMode::Plan) => "plan",
+        (None, _) => "default",
+    }
 }
 
 impl Named {

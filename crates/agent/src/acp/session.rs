@@ -3,16 +3,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use model::decode::Problems;
 use model::text::shortened;
 use model::{Ending, PermissionMode, PermissionRequest, Question, Step, UserMessage};
 use sandbox::BoxFuture;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
+use super::config::SessionConfig;
+use super::elicitation;
 use super::files;
 use super::launch::Launch;
 use super::message::{self, INTERNAL, Incoming, NO_METHOD, RpcError};
-use super::named::Named;
+use super::named::{self, Named};
 use super::permission::{self, Choice, Rule};
 use super::settings::{self, Change};
 use super::terminal::Terminals;
@@ -45,6 +48,7 @@ pub(super) struct AcpSession {
     /// How to sign in.
     sign_in: Option<&'static str>,
     process: Option<Process>,
+    config: SessionConfig,
     /// Id of the session, once it is open.
     session_id: Option<String>,
     can_close: bool,
@@ -74,8 +78,11 @@ impl AcpSession {
         named: Option<Named>,
         sign_in: Option<&'static str>,
     ) -> Self {
+        let read = |node| SessionConfig::read(node, &mut Problems::new());
+        let config = context.config.as_ref().map(|config| read(&config.node)).unwrap_or_default();
         Self {
             launch,
+            config,
             context,
             named,
             sign_in,
@@ -98,7 +105,13 @@ impl AcpSession {
         if turn.turns_left() == 0 {
             return turn.out_of_turns();
         }
-        if self.session_id.is_none() {
+        if self.config.resumes && self.session_id.is_some() {
+            self.terminals.close();
+            if let Some(mut process) = self.process.take() {
+                let _ = process.end().await;
+            }
+        }
+        if self.process.is_none() {
             turn.waiting("agent");
             if let Err(ending) = self.open(turn).await {
                 if ending == Ending::Cancelled {
@@ -121,7 +134,13 @@ impl AcpSession {
         let files = !self.named.is_some_and(|named| named.has_own_files);
         let asked = json!({
             "protocolVersion": VERSION,
-            "clientCapabilities": {"fs": {"readTextFile": files, "writeTextFile": files}, "terminal": true},
+            "clientCapabilities": {
+                "fs": {"readTextFile": files, "writeTextFile": files},
+                "terminal": true,
+                "elicitation": {"form": {}},
+                "session": {"configOptions": {"boolean": {}}, "notices": {}, "compaction": {}},
+                "subagents": {},
+            },
             "clientInfo": {"name": "trialrun", "title": "trialrun", "version": env!("CARGO_PKG_VERSION")},
         });
         let agent =
@@ -132,10 +151,16 @@ impl AcpSession {
             return Err(Ending::Unreachable { reason });
         }
         self.can_close = agent.pointer("/agentCapabilities/sessionCapabilities/close").is_some();
-        let session = self.new_session(&agent, turn).await?;
-        let Some(id) = owned(&session, "sessionId") else {
-            let reason = format!("its response to `session/new` has no `sessionId`: {}", shown(&session));
-            return Err(Ending::Unreachable { reason });
+        let (id, mut session) = match self.session_id.clone() {
+            Some(id) => (id.clone(), self.resume(&agent, &id, turn).await?),
+            None => {
+                let session = self.new_session(&agent, turn).await?;
+                let Some(id) = owned(&session, "sessionId") else {
+                    let reason = format!("its response to `session/new` has no `sessionId`: {}", shown(&session));
+                    return Err(Ending::Unreachable { reason });
+                };
+                (id, session)
+            }
         };
         let setup = Arc::clone(&self.context.setup);
         let mut model = settings::current_model(&session);
@@ -143,14 +168,28 @@ impl AcpSession {
         let is_set = self.named.is_some_and(|named| named.sets_model())
             || matches!(self.context.endpoint, Endpoint::Gateway { .. });
         if let Some(name) = setup.model.as_deref().filter(|_| !is_set) {
-            let change = settings::select_model(&session, &id, name).map_err(|models| no_model(name, &models))?;
-            self.change(change, turn).await?;
+            let change = settings::select_model(&session, &id, name);
+            let change = change.map_err(|models| no_choice("model", name, &models))?;
+            self.change(change, &mut session, turn).await?;
             model = Some(name.to_owned());
         }
-        // Other modes decide on permissions themselves, sometimes with requests to the model.
-        let mode = if setup.permission_mode == PermissionMode::Plan { "plan" } else { "default" };
+        let mode = named::mode_of(self.named.as_ref(), setup.permission_mode);
         let change = settings::select_mode(&session, &id, mode);
-        self.change(change, turn).await?;
+        self.change(change, &mut session, turn).await?;
+        if let Some(effort) = setup.reasoning_effort.as_deref() {
+            let change = settings::select_effort(&session, &id, effort);
+            let change = change.map_err(|efforts| no_choice("reasoning effort", effort, &efforts))?;
+            self.change(change, &mut session, turn).await?;
+        }
+        for (name, value) in self.config.options.clone() {
+            let change = settings::select_option(&session, &id, &name, &value);
+            let change = change.map_err(|reason| Ending::InvalidTest { reason })?;
+            self.change(Some(change), &mut session, turn).await?;
+        }
+        if agent.pointer("/agentCapabilities/sessionCapabilities/title").is_some() {
+            // Otherwise, some agents ask the model for one. A title is not part of the conversation, so an error is ignored.
+            let _ = self.opening("session/set_title", &json!({"sessionId": id, "title": "trialrun"}), turn).await?;
+        }
         self.session_id = Some(id.clone());
         turn.record(Step::Session {
             session_id: Some(id),
@@ -207,11 +246,37 @@ impl AcpSession {
         self.opening(METHOD, &asked, turn).await?.map_err(|error| self.refused(METHOD, &error))
     }
 
-    /// Changes a setting of the session.
-    async fn change(&mut self, change: Option<Change>, turn: &mut Turn) -> Result<(), Ending> {
+    /// Opens the session of an earlier process again. An agent that offers this must be able to.
+    async fn resume(&mut self, agent: &Value, id: &str, turn: &mut Turn) -> Result<Value, Ending> {
+        let can = |path: &str| agent.pointer(path).is_some_and(|can| !can.is_null() && *can != json!(false));
+        let method = if can("/agentCapabilities/sessionCapabilities/resume") {
+            "session/resume"
+        } else if can("/agentCapabilities/loadSession") {
+            "session/load"
+        } else {
+            let reason = "it can neither resume nor load a session, so it cannot be tested with `resume`".to_owned();
+            return Err(Ending::InvalidTest { reason });
+        };
+        self.interpreter.resume();
+        let sandbox = self.context.sandbox().map_err(|breakage| Ending::Aborted { reason: breakage.to_string() })?;
+        let servers: Vec<Value> = self.context.servers.iter().map(Server::for_acp).collect();
+        let params = json!({"sessionId": id, "cwd": sandbox.work(), "mcpServers": servers});
+        let resumed = self.opening(method, &params, turn).await?;
+        resumed.map_err(|error| match error.wants_sign_in() {
+            true => self.refused(method, &error),
+            false => Ending::GaveUp { reason: format!("it offers `{method}`, but could not do it: {error}") },
+        })
+    }
+
+    /// Changes a setting of the session. The response has the options that the change left.
+    async fn change(&mut self, change: Option<Change>, session: &mut Value, turn: &mut Turn) -> Result<(), Ending> {
         let Some(Change { method, params }) = change else { return Ok(()) };
         let changed = self.opening(method, &params, turn).await?;
-        changed.map(drop).map_err(|error| self.refused(method, &error))
+        let changed = changed.map_err(|error| self.refused(method, &error))?;
+        if let Some(options) = changed.get("configOptions").filter(|options| options.is_array()) {
+            session["configOptions"] = options.clone();
+        }
+        Ok(())
     }
 
     /// Sends a request that opens the session, and returns the response.
@@ -399,6 +464,10 @@ impl AcpSession {
                 let trouble = process.start_error().map(str::to_owned);
                 turn.exited(process.exit_code());
                 self.process = None;
+                if self.is_replying {
+                    // It may have been about to report a call.
+                    turn.misses_calls();
+                }
                 return Err(match (trouble, self.is_replying) {
                     (Some(reason), _) => Ending::Unreachable { reason },
                     (None, true) => Ending::GaveUp { reason: format!("its process ended before it answered ({how})") },
@@ -431,6 +500,7 @@ impl AcpSession {
                     Incoming::Noise => noise(stdout, &line, turn).map(|()| None),
                     Incoming::TooDeep => Err(turn.too_deep()),
                     Incoming::Damaged => {
+                        turn.misses_calls();
                         turn.unreadable("the agent printed a message that is not valid JSON").map(|()| None)
                     }
                     incoming => Ok(Some(incoming)),
@@ -447,8 +517,9 @@ impl AcpSession {
                 if text(update, "sessionUpdate").is_some_and(|kind| kind.starts_with("agent_")) {
                     turn.speaks();
                 }
-                let Self { interpreter, terminals, .. } = self;
-                let steps = interpreter.read(update, |id| terminals.text(id));
+                let Self { interpreter, terminals, session_id, .. } = self;
+                let child = text(&params, "sessionId").filter(|session| Some(*session) != session_id.as_deref());
+                let steps = interpreter.read(update, child, |id| terminals.text(id));
                 Self::follow(steps, turn)
             }
             Incoming::Request { id, method, params } => self.serve(&id, &method, &params, turn).await,
@@ -470,6 +541,7 @@ impl AcpSession {
                 let outcome = self.permit(params, turn)?;
                 Ok(json!({"outcome": outcome}))
             }
+            "elicitation/create" => Ok(elicitation::answer(params, |question| turn.ask(question))),
             "fs/read_text_file" => files::read(sandbox.as_ref(), params).await,
             "fs/write_text_file" | "terminal/create" if reads_only => {
                 let message = format!("`{method}` is not allowed: the permission mode is `plan`");
@@ -567,13 +639,14 @@ fn noise(notices: &mut Notices, line: &Line, turn: &mut Turn) -> Result<(), Endi
     notices.record("agent", &line.text, turn)
 }
 
-fn no_model(name: &str, models: &[String]) -> Ending {
-    let reason = match models {
-        [] => format!("it does not let a client choose the model, so `{name}` cannot be used"),
-        models => {
-            let near = model::nearest(name, models.iter().map(String::as_str));
+/// Returns the ending if the agent does not offer the choice `name`. `what` is what can be chosen.
+fn no_choice(what: &str, name: &str, offered: &[String]) -> Ending {
+    let reason = match offered {
+        [] => format!("it does not let a client choose the {what}, so `{name}` cannot be used"),
+        offered => {
+            let near = model::nearest(name, offered.iter().map(String::as_str));
             let near = near.map(|near| format!(" (did you mean `{near}`?)")).unwrap_or_default();
-            format!("it has no model `{name}`{near}; it offers {}", shortened(&models.join(", "), SHOWN))
+            format!("it has no {what} `{name}`{near}; it offers {}", shortened(&offered.join(", "), SHOWN))
         }
     };
     Ending::InvalidTest { reason }

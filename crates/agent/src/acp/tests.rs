@@ -101,7 +101,9 @@ impl Content {
                 continue;
             }
             match Incoming::read(&message.to_string()) {
-                Incoming::Notification { params, .. } => steps.extend(interpreter.read(&params["update"], |_| None)),
+                Incoming::Notification { params, .. } => {
+                    steps.extend(interpreter.read(&params["update"], None, |_| None));
+                }
                 Incoming::Request { method, params, .. } if method == "session/request_permission" => {
                     steps.extend(interpreter.asks(&params["toolCall"]).1);
                 }
@@ -185,7 +187,8 @@ while read -r line; do
     esac
 done"#;
 
-fn agent(on_new: &str, on_prompt: &str) -> AgentHarness {
+/// Returns an agent that runs `on_new` when a session is opened, and `on_prompt` for each message.
+pub(crate) fn agent(on_new: &str, on_prompt: &str) -> AgentHarness {
     let on_new = if on_new.is_empty() { "answer '{\"sessionId\":\"s\"}'" } else { on_new };
     let script = SCRIPT.replace("ON_NEW", on_new).replace("ON_PROMPT", on_prompt);
     let mut harness = with_config(&[], &json!({"type": "acp", "command": ["sh", "-c", script]}));
@@ -304,6 +307,58 @@ async fn a_model_that_the_agent_does_not_offer_is_a_mistake_in_the_test() {
     );
 }
 
+/// Says in which process the reply is, by a file in which each process leaves a line.
+const RESUMES: &str = r#"
+echo >> starts
+while read -r line; do
+    id=${line#*'"id":'}
+    id=${id%%,*}
+    answer() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"; }
+    case $line in
+        *'"method":"initialize"'*) answer '{"protocolVersion":1,"agentCapabilities":{"sessionCapabilities":{"resume":{}}}}' ;;
+        *'"method":"session/new"'*) answer '{"sessionId":"s"}' ;;
+        *'"method":"session/resume"'*'"sessionId":"s"'*) answer '{"configOptions":[{"id":"fast","name":"Fast","type":"boolean","currentValue":false}]}' ;;
+        *'"method":"session/prompt"'*)
+            printf '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"process %s"}}}}\n' "$(wc -l < starts)"
+            answer '{"stopReason":"end_turn"}' ;;
+    esac
+done"#;
+
+#[tokio::test]
+async fn a_session_is_resumed_in_a_new_process() {
+    let play = async |script: &str, more: Value| {
+        let mut config = json!({"type": "acp", "command": ["sh", "-c", script], "resume": true});
+        config.as_object_mut().unwrap().extend(more.as_object().cloned().unwrap());
+        let mut harness = with_config(&[], &config);
+        (harness.case, harness.sandbox) = (case("a", &["go", "on"]), Some(Bare::new()));
+        harness.play(&Acp).await.unwrap()
+    };
+    let played = play(RESUMES, json!({})).await;
+    let said: Vec<_> = played.turn.trace().turns.iter().map(|turn| turn.text.clone()).collect();
+    assert_eq!(
+        (said, played.endings),
+        (vec!["process 1".to_owned(), "process 2".to_owned()], vec![Ending::Finished; 2])
+    );
+    let cannot = RESUMES.replace("\"resume\":{}", "");
+    assert!(matches!(play(&cannot, json!({})).await.endings[..], [Ending::Finished, Ending::InvalidTest { .. }]));
+    let unknown = play(RESUMES, json!({"options": {"slow": true}})).await;
+    assert!(matches!(unknown.endings[..], [Ending::InvalidTest { .. }]), "{:?}", unknown.endings);
+}
+
+#[tokio::test]
+async fn a_form_is_answered_by_the_case() {
+    let asks = r#"
+ask elicitation/create '{"sessionId":"s","mode":"form","message":"Which port?","requestedSchema":{"type":"object","properties":{"port":{"type":"integer"}},"required":["port"]}}'
+case $reply in *'"action":"accept"'*'"port":80'*) say accepted ;; *) say declined ;; esac
+answer '{"stopReason":"end_turn"}'"#;
+    let mut harness = agent("", asks);
+    harness.case.user_responses = vec![response("port", "80")];
+    let played = harness.play(&Acp).await.unwrap();
+    assert_eq!(played.answer(), Some("accepted"));
+    assert_eq!(played.turn.trace().questions[0].answer.as_deref(), Some("80"));
+    assert_eq!(reply("", asks).await.answer(), Some("declined"));
+}
+
 #[tokio::test]
 async fn a_kind_without_a_name_leaves_the_calls_open() {
     let call = |more: &str| {
@@ -319,6 +374,49 @@ async fn a_kind_without_a_name_leaves_the_calls_open() {
 }
 
 #[test]
+fn the_work_of_a_sub_agent_belongs_to_the_call_that_started_it() {
+    let mut interpreter = Interpreter::default();
+    interpreter.begin();
+    let mut steps = Vec::new();
+    let mut read = |update: Value, child: Option<&str>| steps.extend(interpreter.read(&update, child, |_| None));
+    let says = |said: &str| json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": said}});
+    read(
+        json!({"sessionUpdate": "subagent_update", "sessionId": "k", "title": "Reader", "description": "Reads."}),
+        None,
+    );
+    read(
+        json!({"sessionUpdate": "tool_call", "toolCallId": "c", "name": "task", "status": "in_progress", "title": "t",
+            "rawInput": {"prompt": "read"}, "content": [{"type": "session", "sessionId": "k"}]}),
+        None,
+    );
+    read(says("inside"), Some("k"));
+    read(
+        json!({"sessionUpdate": "tool_call", "toolCallId": "d", "name": "read_file", "rawInput": {"file_path": "/a"},
+            "status": "completed", "title": "r"}),
+        Some("k"),
+    );
+    read(json!({"sessionUpdate": "tool_call_update", "toolCallId": "c", "status": "completed"}), None);
+    read(json!({"sessionUpdate": "compaction_update", "compactionId": "x", "status": "failed", "error": "full"}), None);
+    read(says("outside"), None);
+    steps.extend(interpreter.end());
+    let parents: Vec<_> = steps
+        .iter()
+        .filter_map(|step| match step {
+            Step::ToolCall(call) => Some((call.name.as_str(), call.parent.as_deref())),
+            Step::Text { text, parent, .. } => Some((text.as_str(), parent.as_deref())),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(parents[1..], [("inside", Some("c")), ("Read", Some("c")), ("outside", None)]);
+    assert_eq!((parents[0].1, interpreter.answer().as_deref()), (None, Some("outside")));
+    let notices: Vec<_> = steps
+        .iter()
+        .filter_map(|step| if let Step::Notice { text, .. } = step { Some(text.as_str()) } else { None })
+        .collect();
+    assert_eq!(notices, ["sub-agent: Reader: Reads.", "the compaction of the conversation ended as failed: full"]);
+}
+
+#[test]
 fn updates_with_arbitrary_content_are_read() {
     let seeds = testkit::seeds(Path::new("tests/captures/opencode-acp-1.18.33"), "acp.jsonl");
     testkit::fuzz(&seeds, |bytes| {
@@ -326,7 +424,7 @@ fn updates_with_arbitrary_content_are_read() {
         for line in String::from_utf8_lossy(bytes).lines() {
             if let Ok(line) = model::foreign_json::parse(line) {
                 let update = line.pointer("/msg/params/update").unwrap_or(&line);
-                let _ = (interpreter.read(update, |_| None), interpreter.asks(update), text(update, "x"));
+                let _ = (interpreter.read(update, None, |_| None), interpreter.asks(update), text(update, "x"));
             }
         }
         interpreter.end();

@@ -9,8 +9,12 @@ use serde_json::Value;
 use super::tool::Reported;
 use crate::json::{items, owned, text};
 
-/// Kinds of updates without a step: they describe the session, or repeat what the user sent.
-const SILENT: [&str; 8] = [
+/// Kinds of updates without a step: they describe the session, or repeat what the user or the agent sent elsewhere. The
+/// record has them as lines of output.
+const SILENT: [&str; 11] = [
+    "compaction_summary_chunk",
+    "session_message",
+    "session_message_chunk",
     "available_commands_update",
     "config_option_update",
     "current_mode_update",
@@ -43,10 +47,13 @@ pub(super) struct Interpreter {
     cost_usd: Option<f64>,
     /// Cost of the session at the start of the reply.
     cost_before: f64,
+    hides_cost: bool,
     /// True if a call was reported without the name of its tool, or without its arguments.
     is_incomplete: bool,
     /// Unknown kinds of updates, with their number.
     unknown: BTreeMap<String, usize>,
+    /// Calls that started sub-agents, by the session of the sub-agent.
+    children: BTreeMap<String, String>,
 }
 
 #[derive(Debug, Default)]
@@ -67,19 +74,36 @@ impl Interpreter {
         self.cost_before = self.cost_usd.unwrap_or_default();
     }
 
-    /// Reads an update. `terminal` returns the output of a terminal.
-    pub(super) fn read(&mut self, update: &Value, terminal: impl Fn(&str) -> Option<String>) -> Vec<Step> {
-        self.meter(update);
+    /// Prepares for a session that is resumed. Some agents then count its cost from zero and some do not, so the cost of
+    /// the following replies is unknown.
+    pub(super) fn resume(&mut self) {
+        self.hides_cost = true;
+    }
+
+    /// Reads an update. `child` is the session of the sub-agent that it is about, if it is not the agent's own. `terminal`
+    /// returns the output of a terminal.
+    pub(super) fn read(
+        &mut self,
+        update: &Value,
+        child: Option<&str>,
+        terminal: impl Fn(&str) -> Option<String>,
+    ) -> Vec<Step> {
+        if child.is_none() {
+            self.meter(update);
+        }
         let parent = update.pointer("/_meta/claudeCode/parentToolUseId").and_then(Value::as_str).map(str::to_owned);
+        // A sub-agent need not have been started by a call.
+        let parent = parent.or_else(|| {
+            let child = child?;
+            Some(self.children.get(child).map_or(child, String::as_str).to_owned())
+        });
         match text(update, "sessionUpdate").unwrap_or_default() {
             "agent_message_chunk" => self.write(update, parent, false),
             "agent_thought_chunk" => self.write(update, parent, true),
             "tool_call" | "tool_call_update" => self.call(update, parent, terminal),
             "plan" | "plan_update" => vec![plan(update)],
-            "notice" | "compaction_update" => {
-                let said = ["text", "message", "title"].iter().find_map(|key| text(update, key));
-                let said = said.map_or_else(|| "the conversation was compacted".to_owned(), str::to_owned);
-                vec![Step::Notice { from: "agent".to_owned(), text: said }]
+            kind @ ("notice" | "compaction_update" | "subagent_update") => {
+                notice(kind, update).map(|text| Step::Notice { from: "agent".to_owned(), text }).into_iter().collect()
             }
             silent if SILENT.contains(&silent) => Vec::new(),
             unknown => {
@@ -126,7 +150,7 @@ impl Interpreter {
         let reported = response.get("usage").and_then(tokens);
         let quota = || response.pointer("/_meta/quota/token_count").and_then(tokens);
         let tokens = reported.or_else(quota).or(self.tokens);
-        let cost = self.cost_usd.map(|cost| (cost - self.cost_before).max(0.0));
+        let cost = self.cost_usd.filter(|_| !self.hides_cost).map(|cost| (cost - self.cost_before).max(0.0));
         Usage { tokens, cost_usd: cost }
     }
 
@@ -198,6 +222,9 @@ impl Interpreter {
         let index = self.merge(&id, update);
         if let Some((_, call)) = self.calls.get_mut(index) {
             call.parent = call.parent.take().or(parent);
+        }
+        for session in items(update, "content").iter().filter(|part| text(part, "type") == Some("session")) {
+            self.children.extend(owned(session, "sessionId").map(|session| (session, id.clone())));
         }
         let status = text(update, "status").unwrap_or_default();
         let is_over = matches!(status, "completed" | "failed");
@@ -283,8 +310,32 @@ fn tokens(usage: &Value) -> Option<Tokens> {
     })
 }
 
+/// Returns the text of an update that is for the user.
+fn notice(kind: &str, update: &Value) -> Option<String> {
+    let (title, more) = (text(update, "title"), text(update, "description"));
+    let described = match (title, more) {
+        (Some(title), Some(more)) => Some(format!("{title}: {more}")),
+        (title, more) => title.or(more).map(str::to_owned),
+    };
+    match kind {
+        "subagent_update" => described.map(|described| format!("sub-agent: {described}")),
+        "compaction_update" => match text(update, "status") {
+            Some("in_progress") => None,
+            Some("completed") => Some("the conversation was compacted".to_owned()),
+            status => {
+                let reason = text(update, "error").map(|error| format!(": {error}")).unwrap_or_default();
+                Some(format!("the compaction of the conversation ended as {}{reason}", status.unwrap_or("unknown")))
+            }
+        },
+        _ => described.or_else(|| owned(update, "text")).or_else(|| owned(update, "message")),
+    }
+}
+
 fn plan(update: &Value) -> Step {
     let plan = update.get("plan").unwrap_or(update);
+    if let Some(written) = text(plan, "content") {
+        return Step::Notice { from: "agent".to_owned(), text: format!("plan: {written}") };
+    }
     let entry = |entry: &Value| {
         format!("[{}] {}", text(entry, "status").unwrap_or("pending"), text(entry, "content").unwrap_or_default())
     };

@@ -52,7 +52,9 @@ pub fn run(line: &str, args: &DoctorArgs, terminal: &Terminal) -> Result<ExitCod
         .enable_all()
         .build()
         .map_err(|error| CliError::environment(format!("cannot start threads: {error}")))?;
-    let checks = runtime.block_on(agent::check_conformance(command, &work)).map_err(CliError::environment)?;
+    let progress = |waiting: &str| terminal.err(&format!("{waiting}\n"));
+    let checks = agent::check_conformance(command, &work, &progress);
+    let checks = runtime.block_on(checks).map_err(CliError::environment)?;
     if let Some(file) = &args.junit {
         let rows: Vec<_> = checks.iter().map(|check| (check.tier.name(), check.id, result(check))).collect();
         let written = report::junit_of_checks(line, &rows).and_then(|text| std::fs::write(file, text));

@@ -88,6 +88,8 @@ pub enum Failure {
         status: u16,
         /// Beginning of the body.
         body: String,
+        /// How a client can sign in, from the header `WWW-Authenticate`.
+        challenge: Option<String>,
     },
     /// The response ended before it contained the answer.
     Unanswered,
@@ -124,10 +126,18 @@ impl fmt::Display for Failure {
             Self::TimedOut(limit) => write!(f, "the server did not answer within {} ms", limit.as_millis()),
             Self::Ended => f.write_str("the server ended before it answered"),
             Self::Lost(reason) => write!(f, "the connection to the server failed: {reason}"),
-            Self::Http { status, body } if body.trim().is_empty() => {
-                write!(f, "the server answered with HTTP {status}")
+            Self::Http { status, body, challenge } => {
+                write!(f, "the server answered with HTTP {status}")?;
+                match challenge {
+                    Some(challenge) => write!(f, " (WWW-Authenticate: {challenge})")?,
+                    None if *status == 401 => f.write_str(", without `WWW-Authenticate`, which says how to sign in")?,
+                    None => {}
+                }
+                match body.trim() {
+                    "" => Ok(()),
+                    body => write!(f, ": {body}"),
+                }
             }
-            Self::Http { status, body } => write!(f, "the server answered with HTTP {status}: {}", body.trim()),
             Self::Unanswered => f.write_str("the response ended without an answer"),
             Self::Refused { code, message } => write!(f, "the server answered with error {code}: {message}"),
             Self::Malformed(what) => f.write_str(what),

@@ -14,6 +14,7 @@ use crate::fuzz::{Input, inputs};
 use crate::protocol::Connector;
 use crate::rule::{Report, SchemaCheck, Tier};
 use crate::safety;
+use crate::tool_list::{ToolList, ToolListLimits};
 
 /// Maximum number of times that a server is started again because it ended or did not answer.
 const MAX_RESTARTS: usize = 5;
@@ -58,6 +59,25 @@ impl FuzzOptions {
             None => !is_destructive(tool),
         };
         is_chosen && !self.except.iter().any(|left| left == name)
+    }
+}
+
+/// Options of the check of what a server says to a model.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SafetyOptions {
+    /// Number of calls after which the tools must still be the same.
+    pub calls: usize,
+    /// Tools that are not called.
+    pub except: Vec<String>,
+    /// Time limit for a call.
+    pub limit: Duration,
+    /// Limits on the list of tools.
+    pub most: ToolListLimits,
+}
+
+impl Default for SafetyOptions {
+    fn default() -> Self {
+        Self { calls: 5, except: Vec::new(), limit: Duration::from_secs(10), most: ToolListLimits::default() }
     }
 }
 
@@ -240,24 +260,28 @@ pub fn output_errors(tool: &Value, result: &Value, schemas: SchemaCheck) -> Vec<
     }
 }
 
-/// Checks what a server says to a model, and that its tools stay the same over `calls` calls and in another connection.
+/// Checks what a server says to a model, and that its tools stay the same over several calls and in another connection. Also
+/// returns the size of the list of tools.
 ///
 /// # Errors
 /// Returns an error if the server cannot be used at all.
 pub async fn check_safety(
     connector: &mut dyn Connector,
-    calls: usize,
-    limit: Duration,
+    asked: &SafetyOptions,
     options: &Options,
-) -> Result<Report, Unchecked> {
+) -> Result<(Report, ToolList), Unchecked> {
     use Tier::Mandatory;
+    let SafetyOptions { calls, except, limit, most } = asked;
     let mut report = Report::default();
     let mut client = open(connector, options).await?;
     let first = tools(&mut client).await?;
     safety::check_texts(client.server(), &first, &mut report);
+    let list = ToolList::of(&first);
+    list.check(most, &mut report);
     let callable: Vec<(&str, Value)> = first
         .iter()
         .filter(|tool| !is_destructive(tool))
+        .filter(|tool| !except.iter().any(|left| tool["name"] == left.as_str()))
         .filter_map(|tool| {
             let plain = inputs(&tool["inputSchema"], 1, 1).into_iter().next()?;
             Some((tool["name"].as_str()?, plain.arguments))
@@ -265,10 +289,10 @@ pub async fn check_safety(
         .collect();
     let mut changed = Vec::new();
     let mut said = Vec::new();
-    for number in 0..calls {
+    for number in 0..*calls {
         if let Some((name, arguments)) = callable.get(number % callable.len().max(1)) {
             let id = client.begin_call(name, arguments, false);
-            if let Ok(exchange) = client.finish(id, limit).await
+            if let Ok(exchange) = client.finish(id, *limit).await
                 && let Some(result) = exchange.answer.as_result()
                 && let Some(what) = safety::suspicious(&text_of(result))
             {
@@ -298,7 +322,7 @@ pub async fn check_safety(
     again.close().await;
     let rule = "the tools are the same in another connection";
     report.none(Mandatory, "same_tools_again", rule, safety::difference(&first, &second));
-    Ok(report)
+    Ok((report, list))
 }
 
 /// Returns the contract of a server, for a file.

@@ -8,8 +8,8 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use bytes::Bytes;
-use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Method, Response};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, WWW_AUTHENTICATE};
+use reqwest::{Method, Response, StatusCode};
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
@@ -341,6 +341,8 @@ impl Post {
     /// Reads a response that is one document.
     async fn whole(&self, mut response: Response) -> Result<(), Failure> {
         let status = response.status();
+        let challenge = response.headers().get(WWW_AUTHENTICATE).and_then(|value| value.to_str().ok());
+        let challenge = challenge.map(|challenge| model::text::shortened(challenge, MAX_SHOWN));
         let mut body = Vec::new();
         while let Some(piece) = response.chunk().await.map_err(lost)? {
             body.extend_from_slice(&piece);
@@ -351,12 +353,16 @@ impl Post {
         let text = String::from_utf8_lossy(&body).into_owned();
         let message = model::foreign_json::parse(&text).ok();
         match message {
-            Some(message) if message.get("jsonrpc").is_some() => {
+            // A sign-in is not a matter of the protocol, whatever the body says.
+            Some(message) if message.get("jsonrpc").is_some() && status != StatusCode::UNAUTHORIZED => {
                 self.pass(Received::Message { message, text, status: Some(status.as_u16()) }).await;
                 Ok(())
             }
             _ if status.is_success() && self.request.is_none() => Ok(()),
-            _ => Err(Failure::Http { status: status.as_u16(), body: model::text::shortened(&text, MAX_SHOWN) }),
+            _ => {
+                let body = model::text::shortened(&text, MAX_SHOWN);
+                Err(Failure::Http { status: status.as_u16(), body, challenge })
+            }
         }
     }
 

@@ -36,15 +36,17 @@ mod received;
 mod rule;
 mod safety;
 mod stdio;
+mod tool_list;
 mod transport;
 
 pub use client::{Client, Options, Responder, ServerInfo};
 pub use contract::{compare, contract};
 pub use era::Era;
 pub use exchange::{Answer, Exchange, Failure, Unchecked, text_of};
-pub use exercise::{FuzzOptions, check_fuzz, check_safety, open, output_errors, read_contract};
+pub use exercise::{FuzzOptions, SafetyOptions, check_fuzz, check_safety, open, output_errors, read_contract};
 pub use http::{Http, HttpReply};
 pub use protocol::{BoxFuture, Connector, check_protocol};
 pub use rule::{Report, Rule, SchemaCheck, Tier, Verdict};
 pub use stdio::Stdio;
+pub use tool_list::{ToolList, ToolListLimits};
 pub use transport::{Direction, Transport};

@@ -8,11 +8,6 @@ use crate::rule::{Report, Tier};
 /// Maximum length of a description, in characters.
 const MAX_DESCRIPTION: usize = 2000;
 
-/// Maximum size of the list of tools, in tokens.
-const MAX_TOKENS: usize = 10_000;
-/// Number of bytes of JSON that make up a token, roughly.
-const BYTES_PER_TOKEN: usize = 4;
-
 /// Phrases that no description of a tool needs. White space in them stands for any white space.
 const INSTRUCTIONS: [&str; 31] = [
     "ignore previous instructions",
@@ -131,9 +126,6 @@ pub fn check_texts(server: &ServerInfo, tools: &[Value], report: &mut Report) {
     let long =
         tools.iter().filter(|tool| tool["description"].as_str().unwrap_or_default().chars().count() > MAX_DESCRIPTION);
     report.none(Advisory, "description_length", rule, long.map(name_of));
-    let rule = "the list of tools has at most about 10,000 tokens, which are part of each request to the model";
-    let tokens = tools.iter().map(|tool| tool.to_string().len()).sum::<usize>() / BYTES_PER_TOKEN;
-    report.holds(Advisory, "tool_list_tokens", rule, tokens <= MAX_TOKENS, || format!("about {tokens} tokens"));
     let rule = "each tool has a description";
     let without = tools.iter().filter(|tool| tool["description"].as_str().unwrap_or_default().trim().is_empty());
     report.none(Advisory, "descriptions", rule, without.map(name_of));

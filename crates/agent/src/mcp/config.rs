@@ -91,7 +91,7 @@ impl Config {
 }
 
 fn program(words: Vec<String>, cwd: Option<String>, env: Vec<(String, String)>) -> ProgramConfig {
-    ProgramConfig { words, cwd, env, mode: Mode::Lines }
+    ProgramConfig { words, cwd, env, mode: Mode::Lines, traces: None }
 }
 
 fn is_address(text: &str) -> bool {

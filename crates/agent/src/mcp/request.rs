@@ -2,13 +2,11 @@
 
 use std::time::Duration;
 
-use mcp::FuzzOptions;
+use mcp::{FuzzOptions, SafetyOptions, ToolListLimits};
 use serde_json::{Value, json};
 
 /// Time after which a server counts as hanging.
 const LIMIT: Duration = Duration::from_secs(30);
-/// Number of calls after which the tools must still be the same.
-const CALLS: usize = 5;
 
 /// A request.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,7 +18,7 @@ pub(super) enum Request {
     /// Check the rules of the protocol.
     Protocol,
     /// Check the descriptions, and that the tools stay the same.
-    Safety { calls: usize },
+    Safety(SafetyOptions),
     /// Call tools with generated arguments.
     Fuzz(FuzzOptions),
 }
@@ -63,7 +61,15 @@ impl Request {
         match message["check"].as_str() {
             Some("contract") => Ok(Self::Contract { file: message["file"].as_str().map(str::to_owned) }),
             Some("protocol") => Ok(Self::Protocol),
-            Some("safety") => Ok(Self::Safety { calls: number("calls").unwrap_or(CALLS) }),
+            Some("safety") => {
+                let usual = SafetyOptions::default();
+                Ok(Self::Safety(SafetyOptions {
+                    calls: number("calls").unwrap_or(usual.calls),
+                    except: names("except").unwrap_or_default(),
+                    most: ToolListLimits { tools: number("max_tools"), tokens: number("max_tokens") },
+                    ..usual
+                }))
+            }
             Some("fuzz") => {
                 let usual = FuzzOptions::default();
                 Ok(Self::Fuzz(FuzzOptions {
@@ -89,7 +95,12 @@ mod tests {
         let Ok(Request::Call(call)) = Request::read(r#"{"call": "add", "cancel_after_ms": 5}"#) else { panic!() };
         assert_eq!((call.tool.as_str(), call.arguments, call.limit), ("add", json!({}), LIMIT));
         assert_eq!(call.cancel_after, Some(Duration::from_millis(5)));
-        assert_eq!(Request::read(r#"{"check": "safety"}"#), Ok(Request::Safety { calls: CALLS }));
+        assert_eq!(Request::read(r#"{"check": "safety"}"#), Ok(Request::Safety(SafetyOptions::default())));
+        let Ok(Request::Safety(safety)) = Request::read(r#"{"check": "safety", "except": ["a"], "max_tools": 3}"#)
+        else {
+            panic!()
+        };
+        assert_eq!((safety.except, safety.most.tools), (vec!["a".to_owned()], Some(3)));
         let Ok(Request::Fuzz(fuzz)) = Request::read(r#"{"check": "fuzz", "seed": 9, "only": ["a"]}"#) else { panic!() };
         assert_eq!((fuzz.seed, fuzz.only), (9, Some(vec!["a".to_owned()])));
         for wrong in ["hello", "{}", r#"{"check": "all"}"#] {

@@ -21,8 +21,6 @@ use crate::turn::{Turn, finished, unless_stopped};
 
 /// Time limit for each answer in checks.
 const LIMIT: Duration = Duration::from_secs(60);
-/// Time limit for a call in the check of safety.
-const CALL_LIMIT: Duration = Duration::from_secs(10);
 /// Maximum size of a contract.
 const MAX_CONTRACT_BYTES: u64 = 16 << 20;
 
@@ -75,9 +73,13 @@ impl McpSession {
         let options = self.options();
         let connections = &mut self.connections;
         let mut contract = None;
+        let mut tool_list = None;
         let checked = match check {
             Request::Protocol => check_protocol(connections, grade::schema_errors).await,
-            Request::Safety { calls } => check_safety(connections, *calls, CALL_LIMIT, &options).await,
+            Request::Safety(safety) => check_safety(connections, safety, &options).await.map(|(report, list)| {
+                tool_list = Some(list);
+                report
+            }),
             Request::Fuzz(fuzz) => check_fuzz(connections, fuzz, &options, grade::schema_errors).await,
             Request::Contract { file } => {
                 let mistake = |reason: String| {
@@ -105,6 +107,10 @@ impl McpSession {
         let mut result = json!({"rules": report.to_json()});
         if let Some(contract) = contract {
             result["contract"] = contract;
+        }
+        if let Some(list) = tool_list {
+            result["toolList"] = list.to_json();
+            text = format!("{} tools, about {} tokens: {text}", list.tools, list.tokens);
         }
         if let Request::Fuzz(fuzz) = check {
             result["seed"] = fuzz.seed.into();
@@ -223,7 +229,11 @@ impl McpSession {
             Unchecked::Server(failure @ (Failure::Lost(_) | Failure::Http { status: 401 | 403 | 404, .. }))
                 if !self.connections.is_program() =>
             {
-                let hint = match failure {
+                let hint = match &failure {
+                    Failure::Http { challenge: Some(challenge), .. } if challenge.contains("resource_metadata") => {
+                        "; it wants an OAuth token, which trialrun does not fetch: set it in `headers` of the server in the \
+                         project, as `Authorization: Bearer ${env.TOKEN}`"
+                    }
                     Failure::Http { status: 401 | 403, .. } => "; set `headers` of the server in the project",
                     _ => "",
                 };

@@ -40,14 +40,16 @@ struct McpRules {
 
 impl Matcher for McpRules {
     fn judge(&self, evidence: &Evidence) -> Judgement {
-        let rules = evidence.trace.result.as_deref().and_then(|result| result.get("rules")?.as_array());
+        let result = evidence.trace.result.as_deref();
+        let rules = result.and_then(|result| result.get("rules")?.as_array());
+        let seed = result.and_then(|result| result.get("seed")?.as_u64());
         let Some(rules) = rules else {
             return Ok(Verdict::undecided("no rules were checked; the agent `mcp` checks them").place(&self.place));
         };
         let text = |rule: &Value, key: &str| rule[key].as_str().unwrap_or_default().to_owned();
         let checked: Vec<&Value> = rules.iter().filter(|rule| rule["result"] != "skipped").collect();
         let Some(first) = rules.first().filter(|_| checked.is_empty()) else {
-            return Ok(self.of_checked(&checked).place(&self.place));
+            return Ok(self.of_checked(&checked, seed).place(&self.place));
         };
         let reason = format!("no rule could be checked: {}", text(first, "seen"));
         Ok(Verdict::undecided(reason).place(&self.place))
@@ -55,7 +57,8 @@ impl Matcher for McpRules {
 }
 
 impl McpRules {
-    fn of_checked(&self, checked: &[&Value]) -> Verdict {
+    /// Judges the rules that were checked. `seed` is that of the generated arguments, if there are any.
+    fn of_checked(&self, checked: &[&Value], seed: Option<u64>) -> Verdict {
         if checked.is_empty() {
             return Verdict::undecided("no rules were checked");
         }
@@ -79,7 +82,8 @@ impl McpRules {
             };
             return Verdict::met(format!("the server keeps {of}{advised}")).evidence(lines(&advice));
         };
-        let reason = format!("{} of {of} broken: {}", counted.len(), ids(&counted).join(", "));
+        let seeded = seed.map(|seed| format!(" (seed {seed})")).unwrap_or_default();
+        let reason = format!("{} of {of} broken{seeded}: {}", counted.len(), ids(&counted).join(", "));
         Verdict::unmet(reason, text(first, "rule"), text(first, "seen")).evidence(lines(&counted))
     }
 }
@@ -109,6 +113,9 @@ mod tests {
         assert_eq!(status(json!({"id": "a", "type": "mcp_rules", "ignore": ["mandatory"]}), broken), Status::Met);
         assert_eq!(status(plain(), json!([rule("mandatory", "skipped")])), Status::Undecided);
         assert_eq!(status(plain(), json!([])), Status::Undecided);
+        let seeded = json!({"rules": [rule("mandatory", "broken")], "seed": 7});
+        let finding = judged(&plain(), &EvidenceBuilder::new().answer("").result(seeded).evidence());
+        assert_eq!(finding.reason, "1 of 1 rule broken (seed 7): `mandatory`");
         assert_eq!(judged(&plain(), &EvidenceBuilder::new().answer("hi").evidence()).status, Status::Undecided);
     }
 }

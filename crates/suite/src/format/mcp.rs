@@ -99,7 +99,14 @@ fn check(key: &'static str, node: &Node, shared: &Case, problems: &mut Problems)
                 }
             };
             match key {
-                "safety" => number("calls", &mut fields, problems),
+                "safety" => {
+                    for name in ["calls", "max_tools", "max_tokens"] {
+                        number(name, &mut fields, problems);
+                    }
+                    if let Some(tools) = fields.texts("except", problems) {
+                        message["except"] = tools.into();
+                    }
+                }
                 "fuzz" => {
                     number("seed", &mut fields, problems);
                     number("inputs", &mut fields, problems);

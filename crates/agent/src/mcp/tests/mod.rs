@@ -7,11 +7,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use mcp::{
-    BoxFuture, Connector, FuzzOptions, Http, Options, Report, Transport, check_fuzz, check_protocol, check_safety,
+    BoxFuture, Connector, FuzzOptions, Http, Options, Report, SafetyOptions, Transport, check_fuzz, check_protocol,
+    check_safety,
 };
 use model::Ending;
 use sandbox::Breakage;
 use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use self::fixture::{Fixture, InProcess};
 use super::Mcp;
@@ -108,7 +110,9 @@ async fn generated_arguments_find_defects_and_a_clean_server_has_none() {
 async fn poisoned_servers_are_found_and_a_clean_server_is_safe() {
     for (defect, rule) in SAFETY {
         let limit = Duration::from_secs(1);
-        let report = check_safety(&mut InProcess::new(defect), 5, limit, &Options::default()).await.unwrap();
+        let asked = SafetyOptions { limit, ..SafetyOptions::default() };
+        let checked = check_safety(&mut InProcess::new(defect), &asked, &Options::default()).await;
+        let (report, _) = checked.unwrap();
         assert_found(&report, defect, rule);
     }
 }
@@ -219,6 +223,35 @@ async fn a_program_that_ends_has_failed_and_one_that_is_missing_is_the_environme
     assert!(matches!(&missing.endings[..], [Ending::Unreachable { .. }]), "{:?}", missing.endings);
     let unchecked = play_message(&["sh", "nope.sh"], "{\"check\": \"protocol\"}").await.unwrap();
     assert!(matches!(&unchecked.endings[..], [Ending::Unreachable { .. }]), "{:?}", unchecked.endings);
+}
+
+#[tokio::test]
+async fn a_server_that_wants_a_sign_in_says_how() {
+    let reason = async |headers: &'static str| {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+        let serve = tokio::spawn(async move {
+            while let Ok((mut socket, _)) = listener.accept().await {
+                let _ = socket.read(&mut [0; 4096]).await;
+                let body = "{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":-32001,\"message\":\"no\"}}";
+                let length = body.len();
+                let head =
+                    format!("HTTP/1.1 401 Unauthorized\r\n{headers}connection: close\r\ncontent-length: {length}\r\n");
+                let _ = socket.write_all(format!("{head}\r\n{body}").as_bytes()).await;
+            }
+        });
+        let config = Some(configured(&json!({"type": "mcp", "url": url}), Path::new("/none")));
+        let case = case("a", &["{\"call\": \"add\"}"]);
+        let harness = AgentHarness { config, sandbox: Some(Bare::new()), ..AgentHarness::for_case(case) };
+        let ending = harness.play(&Mcp).await.unwrap().endings.remove(0);
+        serve.abort();
+        let Ending::Unreachable { reason } = ending else { panic!("{ending:?}") };
+        reason
+    };
+    let plain = reason("").await;
+    assert!(plain.starts_with("the server answered with HTTP 401, without `WWW-Authenticate`"), "{plain}");
+    let oauth = reason("www-authenticate: Bearer resource_metadata=\"https://a.test/.well-known/x\"\r\n").await;
+    assert!(oauth.contains("https://a.test/.well-known/x") && oauth.contains("it wants an OAuth token"), "{oauth}");
 }
 
 #[tokio::test]

@@ -13,19 +13,21 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_trialrun");
 const KEY: &str = "sk-test-canary-2b7c1a5d9e3f4068";
 
 /// A bot that answers `hello` to everything. `$ENV{REQUESTS}` limits the number of answers before it ends; it no longer
-/// listens when it gives the last one. It starts a child that never ends.
+/// listens when it gives the last one. `$ENV{DIES}` is the number of the message at which it ends without an answer. It
+/// starts a child that never ends.
 const BOT: &str = r#"
 use strict; use IO::Socket::INET; $| = 1;
 open(my $starts, '>>', 'starts.txt'); print $starts "$$\n"; close $starts;
 my $socket = IO::Socket::INET->new(LocalAddr => '127.0.0.1', LocalPort => $ENV{PORT}, Listen => 9, ReuseAddr => 1) or die "no port";
 my $child = fork(); if (!$child) { exec 'tail', '-f', $ENV{MARK} }
 print "my key is $ENV{BOT_KEY}\nlistening on $ENV{PORT}\n";
-my $left = $ENV{REQUESTS} || 1000;
+my $left = $ENV{REQUESTS} || 1000; my $served = 0;
 while ($left > 0 && (my $client = $socket->accept)) {
   my ($head, $length) = ('', 0);
   while (my $line = <$client>) { $head .= $line; $length = $1 if $line =~ /content-length: *(\d+)/i; last if $line eq "\r\n" }
   read($client, my $body, $length) if $length;
   close $socket if $head =~ /^POST/ && $left == 1;
+  exit 7 if $head =~ /^POST/ && ++$served == ($ENV{DIES} || 0);
   my $text = '{"message": "hello", "tool_calls": []}';
   print $client "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: " . length($text) . "\r\n\r\n$text";
   close $client; $left-- if $head =~ /^POST/;
@@ -92,6 +94,20 @@ fn a_bot_that_has_ended_is_started_again_up_to_a_limit() {
     assert_eq!(lines(&ending, "starts.txt").len(), 4);
     let reason = report["trials"][4]["because"].as_str().unwrap();
     assert!(reason.contains("`perl bot.pl` was started 4 times and has ended again: exit code 0"), "{reason}");
+}
+
+#[test]
+fn a_bot_that_dies_has_failed_unless_it_served_another_trial_before() {
+    let port = free_port();
+    for (dies, outcomes) in [("1", ["failed", "failed"]), ("2", ["passed", "broken"])] {
+        let dying = project(port, &json!({"ready": "/listening/"}), &json!({"DIES": dies}));
+        let code = if dies == "1" { 1 } else { 3 };
+        let report = dying.report(&["--trials", "2", "--jobs", "1", "--retries", "0"], code);
+        let trials = report["trials"].as_array().unwrap();
+        assert_eq!([&trials[0]["outcome"], &trials[1]["outcome"]], outcomes.map(|outcome| json!(outcome)).each_ref());
+        let reason = trials[1]["because"].as_str().unwrap_or_default();
+        assert_eq!(reason.contains("has ended (exit code 7"), dies == "2", "{reason}");
+    }
 }
 
 #[test]

@@ -135,6 +135,8 @@ pub struct Case {
     pub ends_when_triggered: bool,
     /// Expectations about the skill under test, if the case checks whether the skill helps.
     pub skill_eval: Option<Box<SkillEval>>,
+    /// Variants that run as arms of their own instead of this case, with their names.
+    pub variants: Vec<(String, Arc<Case>)>,
 }
 
 impl Case {

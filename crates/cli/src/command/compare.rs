@@ -383,7 +383,9 @@ fn within(side: &Side, by: By, options: &ComparisonOptions) -> Result<Vec<Compar
         By::Agent => (Comparison::by(&side.trials, agents, Dimension::Agent, options.threshold), "agent"),
         By::Variant => {
             let figures = super::status::details(&*side.store, &side.run)?.figures;
-            (Comparison::by_variant(&side.trials, &figures, agents, options.threshold), "variant")
+            let skills = Comparison::by_variant(&side.trials, &figures, agents, options.threshold);
+            let others = || Comparison::by(&side.trials, agents, Dimension::Variant, options.threshold);
+            (if skills.is_empty() { others() } else { skills }, "variant")
         }
         By::Model | By::Label => (Comparison::by(&side.trials, agents, Dimension::Model, options.threshold), "model"),
     };

@@ -6,7 +6,6 @@ use model::TrialRow;
 
 use super::Dimension;
 use super::preference::TrialPair;
-use crate::arms::without_variant;
 
 /// Trials of one case on both sides. One side is empty if only the other has the case.
 pub(super) struct Pair<'a> {
@@ -102,6 +101,9 @@ fn arm(trial: &TrialRow, by: Dimension) -> String {
         Dimension::Run => trial.arm.clone(),
         Dimension::Agent => parts([trial.model.as_deref(), trial.variant.as_deref()]),
         Dimension::Model => parts([Some(&trial.agent), trial.variant.as_deref()]),
-        Dimension::Variant => without_variant(&trial.arm).to_owned(),
+        Dimension::Variant => {
+            let cut = |variant: &String| trial.arm.strip_suffix(variant.as_str())?.strip_suffix('+');
+            trial.variant.as_ref().and_then(cut).unwrap_or(&trial.arm).to_owned()
+        }
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use agent::{AGENTS, Agent, CaseContext, Configured};
 use grade::Check;
-use model::{Case, Diagnostic, Excerpt, Severity, nearest};
+use model::{Case, Diagnostic, Excerpt, Severity, WITH_SKILL, WITHOUT_SKILL, nearest};
 
 use super::compilation::SelectedCase;
 use super::planner::Planner;
@@ -160,7 +160,8 @@ impl Planner<'_> {
     ) -> Arc<Case> {
         let SelectedCase { suite, variant: Variant { name, case }, .. } = selected;
         let settings = self.request.settings;
-        let is_compared = name.is_some() && settings.arms.baseline != Some(false);
+        let compares_skill = matches!(name.as_deref(), Some(WITH_SKILL | WITHOUT_SKILL));
+        let is_compared = compares_skill && settings.arms.baseline != Some(false);
         let (reason, help) = if suite.format == SERVERS && agent.name() != SERVERS {
             let help = "only an agent `mcp:COMMAND` or `mcp:URL` can be its subject".to_owned();
             (format!("the suite tests an MCP server, and `{written}` is none"), vec![help])

@@ -333,6 +333,16 @@ fn a_case_that_tests_a_skill_also_runs_without_it_under_the_same_limits() {
 }
 
 #[test]
+fn each_variant_of_a_case_is_an_arm_with_its_own_case() {
+    let of = |turns| Arc::new(Case { max_turns: Some(turns), ..asking("a") });
+    let variants = vec![("old".to_owned(), of(1)), ("new".to_owned(), of(2))];
+    let plan = planned_with(&Settings::default(), vec![Case { variants, ..case("a", "fake") }]);
+    let mut arms: Vec<_> = plan.trials.iter().map(|trial| (trial.arm.variant.clone(), trial.case.max_turns)).collect();
+    arms.sort();
+    assert_eq!(arms, [(Some("new".to_owned()), Some(2)), (Some("old".to_owned()), Some(1))]);
+}
+
+#[test]
 fn a_negative_control_without_other_assertions_runs_without_the_skill_for_comparison() {
     let asked = |assertions: bool| {
         let mut case = Case { must_assert: true, ..asking("a") };

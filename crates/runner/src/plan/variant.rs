@@ -7,34 +7,38 @@ use model::{AssertionSpec, Case, Diagnostic, Scoring, Subject, WITH_SKILL, WITHO
 /// A case as one arm runs it.
 pub(super) struct Variant {
     /// Suffix of the arm's name; `None` if there is nothing to compare.
-    pub(super) name: Option<&'static str>,
+    pub(super) name: Option<String>,
     /// The case.
     pub(super) case: Arc<Case>,
 }
 
-/// Returns the variants of `case`: unchanged, or with and without its skill. `baseline` is the user's setting; if it
-/// is `None`, cases from skill evaluations also run without their skill.
+/// Returns the variants of `case`: its own, or unchanged, or with and without its skill. `baseline` is the user's setting;
+/// if it is `None`, cases from skill evaluations also run without their skill.
 pub(super) fn of(case: &Arc<Case>, baseline: Option<bool>) -> Vec<Variant> {
+    if !case.variants.is_empty() {
+        let variant = |(name, case): &(String, Arc<Case>)| Variant { name: Some(name.clone()), case: Arc::clone(case) };
+        return case.variants.iter().map(variant).collect();
+    }
     let asks = case.skill_eval.is_some();
     // Without its skill, such a case has no result.
     if case.subject.installed().is_none() || case.ends_when_triggered {
         return vec![Variant { name: None, case: Arc::clone(case) }];
     }
     if !baseline.unwrap_or(asks) {
-        let name = asks.then_some(WITH_SKILL);
+        let name = asks.then(|| WITH_SKILL.to_owned());
         return vec![Variant { name, case: with_skill(case) }];
     }
     let case = &with_indicators(case);
     vec![
-        Variant { name: Some(WITH_SKILL), case: with_skill(case) },
-        Variant { name: Some(WITHOUT_SKILL), case: Arc::new(without_skill(case)) },
+        Variant { name: Some(WITH_SKILL.to_owned()), case: with_skill(case) },
+        Variant { name: Some(WITHOUT_SKILL.to_owned()), case: Arc::new(without_skill(case)) },
     ]
 }
 
 /// Returns a warning if the message asks the arm without the skill to use it, as the default message in a scenario
 /// does.
 pub(super) fn misleading_message(case: &Case, variants: &[Variant]) -> Option<Diagnostic> {
-    let is_compared = variants.iter().any(|variant| variant.name == Some(WITHOUT_SKILL));
+    let is_compared = variants.iter().any(|variant| variant.name.as_deref() == Some(WITHOUT_SKILL));
     let skill = case.subject.installed().filter(|_| is_compared)?;
     let names_skill = |text: &str| text.contains(&skill.name) && text.to_lowercase().contains("skill");
     case.messages.iter().any(|message| names_skill(&message.text)).then(|| {
@@ -83,6 +87,9 @@ pub(crate) fn with_threshold(case: &Arc<Case>, share: Option<f64>) -> Arc<Case> 
 
 /// Returns the case as the arm called `variant` runs it.
 pub(crate) fn as_arm(case: &Arc<Case>, variant: Option<&str>) -> Arc<Case> {
+    if let Some((_, own)) = case.variants.iter().find(|(name, _)| Some(name.as_str()) == variant) {
+        return Arc::clone(own);
+    }
     match variant {
         Some(WITH_SKILL) => with_skill(&with_indicators(case)),
         Some(WITHOUT_SKILL) => Arc::new(without_skill(&with_indicators(case))),

@@ -7,12 +7,14 @@ pub mod collection;
 mod conversation;
 mod evals;
 mod fixtures;
+mod foreign;
 mod mcp;
 mod plugin_eval;
 mod promptfoo;
 mod rows;
 mod scenario;
 mod trigger;
+mod vally;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -77,7 +79,8 @@ fn directory(path: &Path) -> &Path {
 }
 
 /// All formats that are recognised by content; the first that recognises a file reads it.
-pub static FORMATS: [Format; 4] = [mcp::MCP, scenario::SCENARIO, conversation::CONVERSATION, evals::EVALS];
+pub static FORMATS: [Format; 5] =
+    [mcp::MCP, vally::VALLY, scenario::SCENARIO, conversation::CONVERSATION, evals::EVALS];
 
 /// Function that reads a file whose format is recognised by its name.
 pub type ReadNamed = fn(&Path, &Arc<Source>, &Library, &mut Problems) -> Vec<Arc<Case>>;
@@ -135,9 +138,16 @@ pub fn named(path: &Path) -> Option<(&'static NamedFormat, &str)> {
     NAMED.iter().find_map(|format| Some((format, (format.suite)(path)?)))
 }
 
+/// Endings of the names of suites of Vally and waza. They are recognised by their contents.
+const EVAL_ENDINGS: [&str; 2] = ["eval.yaml", "eval.yml"];
+
 /// Returns `true` if another tool recognises the file at `path` by its name and place.
 pub fn is_of_other_tool(path: &Path) -> bool {
-    named(path).is_some_and(|(format, _)| format.tool.is_some())
+    let is_eval = |name: &str| {
+        let front = EVAL_ENDINGS.iter().find_map(|ending| name.strip_suffix(ending));
+        front.is_some_and(|front| front.is_empty() || front.ends_with('.'))
+    };
+    named(path).is_some_and(|(format, _)| format.tool.is_some()) || file_name(path).is_some_and(is_eval)
 }
 
 /// Returns the name that the file called `file` was probably meant to have: `a.test.ts` for `a.tests.ts` and

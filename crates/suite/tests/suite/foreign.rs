@@ -32,6 +32,11 @@ fn described(loaded: &Loaded) -> String {
     }
     for (suite, case) in loaded.suites.iter().flat_map(|suite| suite.cases.iter().map(move |case| (suite, case))) {
         writeln!(text, "  {}", line(case)).unwrap();
+        for (name, variant) in &case.variants {
+            let skill = variant.subject.skill().map_or("no skill", |skill| &skill.name);
+            let servers: Vec<&str> = variant.mocks.servers.iter().map(|server| server.name.as_str()).collect();
+            writeln!(text, "    variant {name}: {}; {skill}; servers {servers:?}", line(variant)).unwrap();
+        }
         if suite.format == "promptfoo" {
             let agent = case.runner.agent.as_ref().map_or("no agent", |(agent, _)| agent.as_str());
             writeln!(text, "    says to {agent}: {:?}", case.messages.first().map(|message| &message.text)).unwrap();
@@ -88,6 +93,7 @@ fn line(case: &Case) -> String {
     part("system", case.system_prompt.clone().unwrap_or_default());
     part("env", fixtures.env.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" "));
     part("files", files.join(" "));
+    part("servers", case.mocks.servers.iter().map(|server| server.name.as_str()).collect::<Vec<_>>().join(" "));
     part(
         "quiet",
         case.skill_eval.as_ref().filter(|eval| !eval.should_trigger).map(|_| "yes".into()).unwrap_or_default(),
@@ -106,7 +112,8 @@ fn check(format: &str, write: impl Fn(&Scratch, &str, &str) -> String) {
         let scratch = Scratch::new();
         let target = write(&scratch, &name, &content);
         let loaded = scratch.load(&[&target]);
-        writeln!(text, "{name}\n{}", described(&loaded)).unwrap();
+        let described = described(&loaded).replace(&format!("{}/", scratch.root().display()), "");
+        writeln!(text, "{name}\n{described}").unwrap();
     }
     let path = folder().join(format!("{format}.txt"));
     if std::env::var_os("TRIALRUN_UPDATE_EXPECTED").is_some() {
@@ -181,6 +188,34 @@ fn configurations_of_promptfoo_are_read() {
         format!("promptfooconfig.{ending}")
     });
 }
+
+#[test]
+fn suites_of_vally_are_read() {
+    check("vally", |scratch, _, content| {
+        for skill in ["skills/plan", "skills/other", "plug/skills/one", "plug/skills/two"] {
+            let name = skill.rsplit('/').next().unwrap();
+            scratch.write(&format!("{skill}/SKILL.md"), format!("---\nname: {name}\ndescription: d\n---\nDo.\n"));
+        }
+        scratch
+            .write("plug/.claude-plugin/plugin.json", "{\"name\": \"plug\"}")
+            .write("data/menu.txt", "bread\n")
+            .write("graders/check.py", "print('{\"passed\": true}')\n")
+            .write("broken.yaml", "stimuli: [\n")
+            .write("evals/lake/eval.yaml", LAKE)
+            .write("evals/shore/eval.yaml", "stimuli: [{name: shore, prompt: Go., graders: [{type: completed}]}]\n")
+            .write(
+                ".vally.yaml",
+                "environments:\n  kitchen: {commands: [touch kitchen]}\n  garden: {files: [{src: data/menu.txt, dest: a.txt}]}\n",
+            )
+            .write("eval.yaml", content);
+        "eval.yaml".to_owned()
+    });
+}
+
+/// Suite that experiments name.
+const LAKE: &str = "environment: {skills: [../../skills/plan], mcpServers: {shop: {command: node}}}\n\
+    defaults: {runs: 2}\n\
+    stimuli: [{name: lake, prompt: Go., environment: {skills: [../../skills/plan]}, graders: [{type: completed}]}]\n";
 
 /// Writes the files that the configurations of the corpus name.
 pub(crate) fn write_promptfoo_files(scratch: &Scratch) {

@@ -51,4 +51,5 @@ fn no_suite_of_another_tool_makes_its_reader_panic() {
     reads("crates/suite/tests/foreign/plugin-eval", ".yaml", "skills/x/evals/c/case.yaml");
     reads("crates/suite/tests/foreign/plugin-eval", ".md", "skills/x/evals/c/graders/g.md");
     reads("crates/suite/tests/foreign/promptfoo", ".yaml", "promptfooconfig.yaml");
+    reads("crates/suite/tests/foreign/vally", ".yaml", "eval.yaml");
 }

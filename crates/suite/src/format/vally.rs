@@ -1,0 +1,51 @@
+//! `vally`: suites and experiments of Vally, read in place. Each stimulus is a case. docs/coming-from-vally.md describes
+//! what is honoured and what differs.
+
+mod environment;
+mod experiment;
+mod grader;
+mod judged;
+mod settings;
+mod stimulus;
+mod suite;
+
+use std::sync::Arc;
+
+use model::Case;
+use model::decode::Problems;
+
+use super::foreign::{Reading, contained};
+use super::{Format, SuiteFile};
+use crate::library::Library;
+
+/// The `vally` format.
+pub const VALLY: Format = Format {
+    name: NAME,
+    mark: "a suite of Vally: a map with `stimuli`, the list of its cases; or an experiment, with `evals` and `variants`",
+    fails_alone: true,
+    is_meant: |text| text.lines().any(|line| line.starts_with("stimuli:")),
+    resembles: is_suite,
+    recognises: |file| is_suite(file) || is_experiment(file),
+    read,
+};
+
+/// Name of the format.
+const NAME: &str = "vally";
+
+fn is_suite(file: &SuiteFile<'_>) -> bool {
+    file.root.get("stimuli").is_some()
+}
+
+/// Returns `true` for an experiment. It names suites that are also found on their own, so it is read only if it is named.
+fn is_experiment(file: &SuiteFile<'_>) -> bool {
+    let has = |key: &str| file.root.get(key).is_some();
+    has("evals") && (has("variants") || has("matrix"))
+}
+
+fn read(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Vec<Arc<Case>> {
+    let mut reading = Reading::new(file.path, library);
+    let cases = if is_suite(file) { reading.suite(file.root) } else { reading.experiment(file.root) };
+    let found = std::mem::take(&mut reading.found);
+    library.cover(reading.coverage(&file.root.source.path, NAME));
+    contained(cases, found, problems)
+}

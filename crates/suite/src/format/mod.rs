@@ -15,6 +15,7 @@ mod rows;
 mod scenario;
 mod trigger;
 mod vally;
+mod waza;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -79,8 +80,14 @@ fn directory(path: &Path) -> &Path {
 }
 
 /// All formats that are recognised by content; the first that recognises a file reads it.
-pub static FORMATS: [Format; 5] =
-    [mcp::MCP, vally::VALLY, scenario::SCENARIO, conversation::CONVERSATION, evals::EVALS];
+pub static FORMATS: [Format; 6] = [
+    mcp::MCP,
+    vally::VALLY,
+    waza::WAZA,
+    scenario::SCENARIO,
+    conversation::CONVERSATION,
+    evals::EVALS,
+];
 
 /// Function that reads a file whose format is recognised by its name.
 pub type ReadNamed = fn(&Path, &Arc<Source>, &Library, &mut Problems) -> Vec<Arc<Case>>;

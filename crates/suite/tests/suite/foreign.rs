@@ -217,6 +217,60 @@ const LAKE: &str = "environment: {skills: [../../skills/plan], mcpServers: {shop
     defaults: {runs: 2}\n\
     stimuli: [{name: lake, prompt: Go., environment: {skills: [../../skills/plan]}, graders: [{type: completed}]}]\n";
 
+#[test]
+fn suites_of_waza_are_read() {
+    check("waza", |scratch, _, content| {
+        scratch
+            .write("skills/plan/SKILL.md", "---\nname: plan\ndescription: d\n---\nPlan.\n")
+            .write("evals/rows.csv", "id,prompt,place\none,Plan at the {{.Vars.place}}.,lake\n,Plan again.,shore\n")
+            .write("evals/bare.csv", "id,question\none,Where?\n")
+            .write("evals/fixtures/rules.md", "Be brief.\n")
+            .write("evals/fixtures/menu.txt", "bread\n")
+            .write("evals/fixtures/app/a.txt", "a\n")
+            .write("evals/snapshots/menu.txt", "bread\n")
+            .write("evals/schema.json", "{\"type\": \"object\"}")
+            .write("evals/rubric.md", "Names a day.\n")
+            .write("evals/graders/check.py", "import sys\nsys.exit(0)\n")
+            .write("evals/eval.yaml", content);
+        for (name, task) in WAZA_TASKS {
+            scratch.write(&format!("evals/tasks/{name}.yaml"), task);
+        }
+        "evals/eval.yaml".to_owned()
+    });
+}
+
+/// Tasks of the suites in the corpus.
+pub(crate) const WAZA_TASKS: [(&str, &str); 8] = [
+    ("lake", "id: lake\nname: Lake\ninputs: {prompt: Plan a picnic at the lake.}\n"),
+    ("bare", "id: bare\nname: Bare\ninputs: {prompt: Plan.}\n"),
+    (
+        "all",
+        "id: all\nname: All\ndescription: d\nenabled: false\ngolden: true\ncontext_dir: fixtures\ntimeout_seconds: 30\n\
+         first_event_timeout_seconds: 3\ntags: [smoke]\nskill_directories: [x]\ninstruction_files: [rules.md]\n\
+         inputs:\n  prompt_file: ../rubric.md\n  context: {fixture: app, level: easy}\n\
+         \x20 files: [{path: menu.txt}, {path: b.txt, content: b}]\n  environment: {MODE: fast}\n  follow_up_prompts: [And then?]\n\
+         expected:\n  outcomes: [{type: done, value: 1, condition: x}]\n  tool_calls: {required: []}\n\
+         \x20 behavior: {max_tool_calls: 5, max_iterations: 3, max_tokens: 900, required_tools: [bash], forbidden_tools: [rm], max_response_time_ms: 9000}\n\
+         \x20 output_contains: [lake]\n  output_not_contains: [rain]\n  should_trigger: true\n\
+         graders: [{name: short, type: code, weight: 0.5, assertions: ['len(output) < 900']}]\n",
+    ),
+    (
+        "mistakes",
+        "id: mistakes\nname: M\nseed: 3\ninputs: {prompts: Plan., repos: [{type: worktree, source: ., dest: r}], workdir: sub, files: [{path: ../x, content: y}, {path: none.txt}]}\n\
+         expected: {output_contain: [x], should_trigger: maybe}\n",
+    ),
+    (
+        "both",
+        "id: both\nname: B\ninputs: {prompt: Plan., prompt_file: a.md, follow_up_prompts: [x], responder: {instructions: i, max_followups: 1}}\n",
+    ),
+    ("text", "just text\n"),
+    (
+        "responder",
+        "id: talk\nname: T\ninputs: {prompt: Plan., responder: {model: m, instructions: You want a lake., max_followups: 3}}\n",
+    ),
+    ("broken", "id: broken\ninputs: [\n"),
+];
+
 /// Writes the files that the configurations of the corpus name.
 pub(crate) fn write_promptfoo_files(scratch: &Scratch) {
     scratch

@@ -19,6 +19,24 @@ fn reads(folder: &str, ending: &str, name: &str) {
     });
 }
 
+/// Reads mutated content of `file`, which the suite with the text `suite` names.
+fn reads_beside(suite: &str, file: &str, seeds: &[Vec<u8>]) {
+    let scratch = Scratch::new();
+    scratch.write("suite.yaml", suite);
+    testkit::fuzz(seeds, |bytes| {
+        for problem in scratch.write(file, bytes).load(&["suite.yaml"]).diagnostics {
+            drop(problem.to_string());
+        }
+    });
+}
+
+#[test]
+fn no_task_of_waza_makes_its_reader_panic() {
+    let seeds: Vec<Vec<u8>> = super::foreign::WAZA_TASKS.iter().map(|(_, task)| task.as_bytes().to_vec()).collect();
+    let suite = "scenario: s\nschemaVersion: \"2.0\"\nconfig: {}\nmetrics: []\ntasks: [task.yaml]\n";
+    reads_beside(suite, "task.yaml", &seeds);
+}
+
 #[test]
 fn no_scenario_makes_its_reader_panic() {
     reads("crates/cli/tests/specimens", ".yaml", "skills/x/tests/t.yaml");
@@ -52,4 +70,5 @@ fn no_suite_of_another_tool_makes_its_reader_panic() {
     reads("crates/suite/tests/foreign/plugin-eval", ".md", "skills/x/evals/c/graders/g.md");
     reads("crates/suite/tests/foreign/promptfoo", ".yaml", "promptfooconfig.yaml");
     reads("crates/suite/tests/foreign/vally", ".yaml", "eval.yaml");
+    reads("crates/suite/tests/foreign/waza", ".yaml", "evals/eval.yaml");
 }

@@ -1,0 +1,48 @@
+//! `waza`: suites of waza, schema 1.x and 2.0, read in place. Each task is a case. docs/coming-from-waza.md describes what
+//! is honoured and what differs.
+
+mod grader;
+mod suite;
+mod task;
+
+use std::sync::Arc;
+
+use model::Case;
+use model::decode::Problems;
+
+use super::foreign::{Reading, contained};
+use super::{Format, SuiteFile};
+use crate::library::Library;
+
+/// The `waza` format.
+pub const WAZA: Format = Format {
+    name: NAME,
+    mark: "a suite of waza: a map with `tasks` or `tasks_from`, and `config` and `metrics`",
+    fails_alone: true,
+    is_meant: |text| {
+        let has = |key: &str| text.lines().any(|line| line.strip_prefix(key).is_some_and(|rest| rest.starts_with(':')));
+        (has("tasks") || has("tasks_from")) && OWN.iter().any(|key| has(key))
+    },
+    resembles: recognises,
+    recognises,
+    read,
+};
+
+/// Name of the format.
+const NAME: &str = "waza";
+
+/// Keys that such a suite has next to its tasks.
+const OWN: [&str; 3] = ["metrics", "config", "schemaVersion"];
+
+fn recognises(file: &SuiteFile<'_>) -> bool {
+    let has = |key: &str| file.root.get(key).is_some();
+    (has("tasks") || has("tasks_from")) && OWN.iter().any(|key| has(key))
+}
+
+fn read(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Vec<Arc<Case>> {
+    let mut reading = Reading::new(file.path, library);
+    let cases = reading.waza(file);
+    let found = std::mem::take(&mut reading.found);
+    library.cover(reading.coverage(&file.root.source.path, NAME));
+    contained(cases, found, problems)
+}

@@ -5,6 +5,7 @@ mod assertions;
 mod code;
 pub mod collection;
 mod conversation;
+mod dataset;
 mod evals;
 mod fixtures;
 mod foreign;
@@ -80,10 +81,11 @@ fn directory(path: &Path) -> &Path {
 }
 
 /// All formats that are recognised by content; the first that recognises a file reads it.
-pub static FORMATS: [Format; 6] = [
+pub static FORMATS: [Format; 7] = [
     mcp::MCP,
     vally::VALLY,
     waza::WAZA,
+    dataset::DATASET,
     scenario::SCENARIO,
     conversation::CONVERSATION,
     evals::EVALS,

@@ -271,6 +271,32 @@ pub(crate) const WAZA_TASKS: [(&str, &str); 8] = [
     ("broken", "id: broken\ninputs: [\n"),
 ];
 
+/// Writes a suite, which is followed by its datasets: each begins with `--- NAME`.
+fn write_dataset(scratch: &Scratch, content: &str) -> String {
+    let mut parts = content.split("--- ");
+    scratch
+        .write("note.txt", "note\n")
+        .write("folder/c.txt", "c\n")
+        .write("setup.sh", "touch ready\n")
+        .write("model.yaml", "steps: []\n")
+        .write("suite.yaml", parts.next().unwrap());
+    for part in parts {
+        let (name, data) = part.split_once('\n').unwrap();
+        scratch.write(name, data);
+    }
+    "suite.yaml".to_owned()
+}
+
+#[test]
+fn samples_of_inspect_are_read() {
+    check("inspect", |scratch, _, content| write_dataset(scratch, content));
+}
+
+#[test]
+fn goldens_of_deepeval_are_read() {
+    check("deepeval", |scratch, _, content| write_dataset(scratch, content));
+}
+
 /// Writes the files that the configurations of the corpus name.
 pub(crate) fn write_promptfoo_files(scratch: &Scratch) {
     scratch

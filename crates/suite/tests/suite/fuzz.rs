@@ -30,6 +30,26 @@ fn reads_beside(suite: &str, file: &str, seeds: &[Vec<u8>]) {
     });
 }
 
+/// Reads mutated datasets with this ending from the corpus of a format.
+fn reads_datasets(format: &str, asserted: &str, ending: &str) {
+    let file = format!("data.{ending}");
+    let mark = format!("--- {file}\n");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/foreign").join(format);
+    let seeds: Vec<Vec<u8>> = testkit::seeds(&folder, ".yaml")
+        .iter()
+        .filter_map(|seed| Some(String::from_utf8_lossy(seed).split_once(&mark)?.1.as_bytes().to_vec()))
+        .collect();
+    reads_beside(&format!("dataset: {file}\nformat: {format}\n{asserted}\n"), &file, &seeds);
+}
+
+#[test]
+fn no_dataset_makes_its_reader_panic() {
+    for ending in ["json", "jsonl", "csv"] {
+        reads_datasets("inspect", "scorers: [match, choice]", ending);
+        reads_datasets("deepeval", "metrics: [ExactMatch, ToolCorrectness, Faithfulness]", ending);
+    }
+}
+
 #[test]
 fn no_task_of_waza_makes_its_reader_panic() {
     let seeds: Vec<Vec<u8>> = super::foreign::WAZA_TASKS.iter().map(|(_, task)| task.as_bytes().to_vec()).collect();
@@ -71,4 +91,5 @@ fn no_suite_of_another_tool_makes_its_reader_panic() {
     reads("crates/suite/tests/foreign/promptfoo", ".yaml", "promptfooconfig.yaml");
     reads("crates/suite/tests/foreign/vally", ".yaml", "eval.yaml");
     reads("crates/suite/tests/foreign/waza", ".yaml", "evals/eval.yaml");
+    reads("crates/suite/tests/foreign/inspect", ".yaml", "suite.yaml");
 }

@@ -1,0 +1,211 @@
+//! `dataset`: cases from the datasets of other tools. The file names the dataset, its format and what is asserted,
+//! because a dataset alone asserts nothing. docs/coming-from-inspect.md and docs/coming-from-deepeval.md describe what is
+//! honoured.
+
+mod conversation;
+mod deepeval;
+mod inspect;
+mod metric;
+mod scorer;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use model::decode::{Fields, Problems};
+use model::{AssertionSpec, Case, Node, NodeKind};
+
+use self::metric::Metric;
+use self::scorer::Scorer;
+use super::foreign::{Names, Reading};
+use super::scenario::{refuse_tags, with_common_fields};
+use super::{Format, SuiteFile};
+use crate::document::{self, Language};
+use crate::library::Library;
+
+/// The `dataset` format.
+pub const DATASET: Format = Format {
+    name: NAME,
+    mark: "a map with `dataset`, a file of inspect or DeepEval, and its `format`",
+    fails_alone: true,
+    is_meant: |text| text.lines().any(|line| line.starts_with("dataset:")),
+    resembles: recognises,
+    recognises,
+    read,
+};
+
+/// Name of the format.
+const NAME: &str = "dataset";
+
+/// Format of a dataset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Dialect {
+    Inspect,
+    DeepEval,
+}
+
+/// What is asserted about each row.
+enum Asserted {
+    Scorers(Vec<Scorer>),
+    Metrics(Vec<Metric>),
+}
+
+/// What is known about all rows.
+struct Shared {
+    case: Case,
+    system_prompt: Option<String>,
+    asserted: Asserted,
+    /// Names of the columns that samples of inspect have, if they differ.
+    columns: Vec<(String, Vec<String>)>,
+    /// True if an answer may name several choices.
+    multiple_correct: bool,
+}
+
+fn recognises(file: &SuiteFile<'_>) -> bool {
+    file.root.get("dataset").is_some() && file.root.get("format").is_some()
+}
+
+fn read(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Vec<Arc<Case>> {
+    refuse_tags(file.root, problems);
+    let Some(mut fields) = Fields::of(file.root, "the suite", problems) else { return Vec::new() };
+    let dataset = fields.required_text("dataset", problems);
+    let dialects = [("inspect", Dialect::Inspect), ("deepeval", Dialect::DeepEval)];
+    let dialect = fields.choice("format", &dialects, problems);
+    let case = with_common_fields(Case::new(NAME, file.root.excerpt()), &mut fields, file, library, problems);
+    let system_prompt = fields.any_text("system_prompt", problems);
+    let (asserted, columns, multiple_correct) = match dialect {
+        Some(Dialect::DeepEval) => (Asserted::Metrics(metric::metrics(&mut fields, problems)), Vec::new(), false),
+        _ => {
+            let scorers = Asserted::Scorers(scorer::scorers(&mut fields, problems));
+            let multiple = fields.boolean("multiple_correct", problems).unwrap_or_default();
+            (scorers, fields.get("fields").map(|node| columns(node, problems)).unwrap_or_default(), multiple)
+        }
+    };
+    let place = fields.get("dataset");
+    fields.finish(problems);
+    let (Some(dataset), Some(place), Some(dialect)) = (dataset, place, dialect) else { return Vec::new() };
+    let mut reading = Reading::new(file.path, library);
+    let path = reading.path_of(&dataset);
+    library.use_table(&path);
+    let shared = Shared { case, system_prompt, asserted, columns, multiple_correct };
+    let rows = rows(&mut reading, &dataset, place);
+    let mut names = Names::default();
+    let mut cases = Vec::with_capacity(rows.len());
+    let whole = std::mem::take(&mut reading.found);
+    for (index, row) in rows.iter().enumerate() {
+        let mut case = match dialect {
+            Dialect::Inspect => reading.sample(row, index, &shared, &mut names),
+            Dialect::DeepEval => reading.golden(row, index, &shared, &mut names),
+        };
+        case.fails_alone = true;
+        case.broken.append(&mut reading.found);
+        case.table = Some(library.shown(&path).into());
+        cases.push(Arc::new(case));
+    }
+    problems.extend(whole);
+    if cases.is_empty() && problems.is_empty() {
+        problems.push(place.error(format!("`{dataset}` has no rows")));
+    }
+    library.cover(
+        reading.coverage(&library.shown(&path), if dialect == Dialect::Inspect { "inspect" } else { "deepeval" }),
+    );
+    cases
+}
+
+/// Reads the rows of a dataset.
+fn rows(reading: &mut Reading<'_>, written: &str, place: &Node) -> Vec<Node> {
+    let Some(source) = reading.open(written, place) else { return Vec::new() };
+    let ending = Path::new(written).extension().and_then(|ending| ending.to_str()).unwrap_or_default().to_lowercase();
+    match ending.as_str() {
+        "csv" => document::read_csv(&source, b',', &mut reading.found),
+        "tsv" => document::read_csv(&source, b'\t', &mut reading.found),
+        "jsonl" | "ndjson" => document::read_json_lines(&source, &mut reading.found),
+        "json" | "yaml" | "yml" => {
+            let language = if ending == "json" { Language::Json } else { Language::Yaml };
+            let Some(root) = document::read(&source, language, &mut reading.found) else { return Vec::new() };
+            let rows = root.get("goldens").or_else(|| root.get("samples")).unwrap_or(&root);
+            match &rows.kind {
+                NodeKind::List(items) => items.clone(),
+                _ => {
+                    let problem = rows.error(format!("a dataset must be a list, not {}", rows.kind_name()));
+                    reading.found.push(problem);
+                    Vec::new()
+                }
+            }
+        }
+        _ => {
+            let problem = place.error(format!("the dataset `{written}` must be JSON, JSON lines, CSV or YAML"));
+            reading.found.push(problem);
+            Vec::new()
+        }
+    }
+}
+
+/// Reads the names of the columns that have the fields of a sample.
+fn columns(node: &Node, problems: &mut Problems) -> Vec<(String, Vec<String>)> {
+    let Some(mut fields) = Fields::of(node, "`fields`", problems) else { return Vec::new() };
+    let mut columns = Vec::new();
+    for key in ["input", "target", "choices", "id", "sandbox", "files", "setup", "description"] {
+        columns.extend(fields.text(key, problems).map(|column| (key.to_owned(), vec![column])));
+    }
+    columns.extend(fields.texts("metadata", problems).map(|names| ("metadata".to_owned(), names)));
+    fields.finish(problems);
+    columns
+}
+
+/// Returns the case of a row with what holds for all.
+fn completed(case: Case, shared: &Shared, assertions: Vec<AssertionSpec>) -> Case {
+    let own = case.system_prompt;
+    let prompts: Vec<String> = shared.system_prompt.iter().cloned().chain(own).collect();
+    Case {
+        id: case.id,
+        source: case.source,
+        description: case.description.or_else(|| shared.case.description.clone()),
+        messages: case.messages,
+        user: case.user,
+        fixtures: case.fixtures,
+        broken: case.broken,
+        expected: case.expected,
+        system_prompt: (!prompts.is_empty()).then(|| prompts.join("\n\n")),
+        assertions,
+        ..shared.case.clone()
+    }
+}
+
+/// Returns the text that a scalar is; none for null, lists and maps.
+fn plain(node: &Node) -> Option<String> {
+    match &node.kind {
+        NodeKind::String(text) => Some(text.clone()),
+        NodeKind::Number(_) | NodeKind::Bool(_) => Some(node.to_json().to_string()),
+        _ => None,
+    }
+}
+
+/// Returns the value that a cell of a table has as JSON, if it is JSON.
+fn parsed(node: &Node) -> Option<Node> {
+    match &node.kind {
+        NodeKind::String(text) => {
+            let value = serde_json::from_str(text).ok()?;
+            Some(at(node, &value))
+        }
+        NodeKind::Map(_) | NodeKind::List(_) => Some(node.clone()),
+        _ => None,
+    }
+}
+
+/// Creates a node for a value, with every part at the place of another node.
+fn at(place: &Node, value: &serde_json::Value) -> Node {
+    fn moved(node: Node, place: &Node) -> Node {
+        let kind = match node.kind {
+            NodeKind::List(items) => NodeKind::List(items.into_iter().map(|item| moved(item, place)).collect()),
+            NodeKind::Map(entries) => NodeKind::Map(
+                entries
+                    .into_iter()
+                    .map(|(key, value)| (model::Spanned::new(key.value, place.span), moved(value, place)))
+                    .collect(),
+            ),
+            other => other,
+        };
+        super::foreign::at(place, kind)
+    }
+    moved(Node::from_json(value, &place.source), place)
+}

@@ -20,6 +20,7 @@ use crate::context::Context;
 use crate::format;
 use crate::function_check;
 use crate::grader;
+use crate::hosted::Hosted;
 use crate::judge::Judged;
 use crate::judge::reading::judges;
 use crate::matcher::{Judgement, Matcher};
@@ -97,6 +98,16 @@ impl Check {
     /// Returns the question for a model and the evaluation of its answers.
     pub(crate) fn judged(&self) -> Option<&dyn Judged> {
         self.matcher.judged()
+    }
+
+    /// Returns the request to a hosted model and the evaluation of its response.
+    pub(crate) fn hosted(&self) -> Option<&dyn Hosted> {
+        self.matcher.hosted()
+    }
+
+    /// Returns `true` if a hosted model must be asked.
+    pub fn asks_hosted(&self) -> bool {
+        self.hosted().is_some()
     }
 
     /// Returns the number of judges that it requests.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use model::{Evidence, Need, Probed};
 
+use crate::hosted::Hosted;
 use crate::judge::Judged;
 use crate::verdict::Verdict;
 
@@ -24,6 +25,11 @@ pub(crate) trait Matcher: Debug + Send + Sync {
 
     /// Returns the question for a model and the evaluation of its answers. Returns `None` if no model is needed.
     fn judged(&self) -> Option<&dyn Judged> {
+        None
+    }
+
+    /// Returns the request to a hosted model and the evaluation of its response. Returns `None` if none is needed.
+    fn hosted(&self) -> Option<&dyn Hosted> {
         None
     }
 

@@ -41,7 +41,7 @@ fn each_provider_is_an_agent_and_an_error_of_a_server_breaks_its_trial() {
             ]},
             {"description": "scored", "providers": ["echo"], "vars": {"word": "hi"}, "threshold": 0.5, "assert": [
                 {"type": "contains", "value": "hi", "metric": "greets"}, {"type": "contains", "value": "bye"},
-                {"type": "similar", "value": "x", "weight": 0},
+                {"type": "similar", "value": "x", "weight": 0}, {"type": "classifier", "value": "x", "weight": 0},
             ]},
             {"description": "vars", "providers": ["exec"], "vars": {"word": "hi"}, "assert": [
                 {"type": "contains", "value": "{\"vars\":{\"word\":\"hi\"}}"},
@@ -72,8 +72,8 @@ fn each_provider_is_an_agent_and_an_error_of_a_server_breaks_its_trial() {
     assert_eq!(outcomes(&report), expected);
     let checked = project.run(&["check", "promptfooconfig.json", "--format", "json"]).json();
     let keys = checked["coverage"][0]["keys"].as_array().unwrap();
-    let undecided = keys.iter().find(|key| key["key"] == "tests[].assert[].type: similar").unwrap();
-    assert!(undecided["consequence"].as_str().unwrap().contains("embeddings"));
+    let undecided = keys.iter().find(|key| key["key"] == "tests[].assert[].type: classifier").unwrap();
+    assert!(undecided["consequence"].as_str().unwrap().contains("hosted model"));
 }
 
 #[test]

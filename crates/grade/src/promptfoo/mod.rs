@@ -6,6 +6,7 @@
 //! `transforms`, which change the answer first.
 
 mod code;
+mod hosted;
 mod judged;
 mod markup;
 mod overlap;
@@ -48,6 +49,9 @@ pub(crate) fn compile(
     let known = problems.len();
     let matcher: Option<Arc<dyn Matcher>> = match judged::read(assertion, &entry, problems) {
         Some(judged) => judged.map(crate::matcher::judged),
+        None if hosted::is_hosted(assertion) => {
+            hosted::read(assertion, &entry, problems).flatten().map(|hosted| Arc::new(hosted) as Arc<dyn Matcher>)
+        }
         None => Single::read(assertion, &entry, problems).map(|single| Arc::new(single) as Arc<dyn Matcher>),
     };
     matcher.filter(|_| problems[known..].iter().all(|problem| !problem.is_error()))

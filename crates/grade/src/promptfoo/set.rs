@@ -3,7 +3,7 @@
 use model::decode::{self, Problems};
 use model::{Evidence, Need, Node};
 
-use super::{Entry, Graded, Single, judged, number};
+use super::{Entry, Graded, Single, hosted, judged, number};
 
 /// Assertions that are decided together.
 #[derive(Debug)]
@@ -22,8 +22,8 @@ impl Set {
         let items = decode::list(assertion.get("assert")?, "`assert`", problems)?;
         let mut parts = Vec::with_capacity(items.len());
         for item in items {
-            if judged::is_judged(item) {
-                let problem = item.error("a judged assertion cannot be part of an `assert-set` with a `threshold`");
+            if judged::is_judged(item) || hosted::is_hosted(item) {
+                let problem = item.error("an assertion that a model decides cannot be part of an `assert-set` with a `threshold`");
                 problems.push(problem.help("move it out of the set, or remove the threshold of the set"));
                 return None;
             }

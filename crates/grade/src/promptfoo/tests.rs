@@ -1,15 +1,26 @@
 //! Assertions as promptfoo decides them.
 
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::thread::JoinHandle;
+
+use llm::{Credentials, Policy, Prices, Providers};
 use model::{Arguments, AssertionScope, Case, Excerpt, Node, Source, Span, Spanned};
 use serde_json::json;
 
 use super::*;
-use crate::check::{compile, grade};
+use crate::check::{Check, compile, grade};
+use crate::consult_hosted::ask_hosted;
 use crate::example::EvidenceBuilder;
 use crate::scripts::Scripts;
 
 /// Returns the findings of an assertion, or the problems with it.
 fn findings(entry: &Value, weight: f64, evidence: &Evidence) -> Result<model::Finding, Vec<String>> {
+    compiled(entry, weight).map(|checks| grade(&checks, evidence).remove(0))
+}
+
+/// Returns the check of an assertion, or the problems with it.
+fn compiled(entry: &Value, weight: f64) -> Result<Vec<Check>, Vec<String>> {
     let source = Source::new("promptfooconfig.yaml", entry.to_string());
     let node = Node { tag: Some(TAG.into()), ..Node::from_json(entry, &source) };
     let mut case = Case::new("a", Excerpt::of_file("promptfooconfig.yaml"));
@@ -26,7 +37,33 @@ fn findings(entry: &Value, weight: f64, evidence: &Evidence) -> Result<model::Fi
     let (checks, problems) = compile(&case, &context);
     let errors: Vec<String> =
         problems.iter().filter(|problem| problem.is_error()).map(|problem| problem.message.clone()).collect();
-    if errors.is_empty() { Ok(grade(&checks, evidence).remove(0)) } else { Err(errors) }
+    if errors.is_empty() { Ok(checks) } else { Err(errors) }
+}
+
+/// Answers requests on loopback with `responses`. Returns the address, and the requests once all have arrived.
+fn serve(responses: Vec<Value>) -> (String, JoinHandle<Vec<String>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}/v1", listener.local_addr().unwrap());
+    let answer = move |response: Value| {
+        let (mut stream, _) = listener.accept().unwrap();
+        let (mut asked, mut buffer) = (String::new(), [0; 4096]);
+        loop {
+            let count = stream.read(&mut buffer).unwrap();
+            asked.push_str(std::str::from_utf8(&buffer[..count]).unwrap());
+            let length = asked.to_lowercase().split_once("content-length: ").and_then(|(_, rest)| {
+                rest.lines().next().and_then(|length| length.trim().parse::<usize>().ok())
+            });
+            let body = asked.split_once("\r\n\r\n").map(|(_, body)| body.len());
+            if count == 0 || body.is_some_and(|body| Some(body) >= length) {
+                break;
+            }
+        }
+        let body = response.to_string();
+        let head = "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length";
+        write!(stream, "{head}: {}\r\n\r\n{body}", body.len()).unwrap();
+        asked
+    };
+    (address, std::thread::spawn(move || responses.into_iter().map(answer).collect()))
 }
 
 #[allow(clippy::needless_pass_by_value)]
@@ -230,6 +267,42 @@ fn a_set_needs_its_threshold_and_a_weight_of_0_does_not_decide() {
     assert!(findings(&assertion(judged), 1.0, &evidence).unwrap_err()[0].contains("cannot be part of an `assert-set`"));
     let finding = findings(&assertion(json!({"type": "contains", "value": "x"})), 0.0, &evidence).unwrap();
     assert_eq!((finding.status, finding.score), (Status::Met, Some(0.0)));
+}
+
+#[tokio::test]
+async fn hosted_models_decide_similarity_and_moderation() {
+    let embeddings = json!({"usage": {"prompt_tokens": 3}, "data": [
+        {"index": 0, "embedding": [1.0, 0.0]}, {"index": 1, "embedding": [0.0, 1.0]}, {"index": 2, "embedding": [0.8, 0.6]},
+    ]});
+    let moderation = json!({"results": [{"flagged": true, "categories": {"violence": true}}]});
+    let (address, asked) = serve(vec![embeddings, moderation, json!({"data": []})]);
+    let credentials = Credentials::default().with("OPENAI_BASE_URL", &address).with("OPENAI_API_KEY", "k");
+    let providers = Providers::new(credentials, Prices::default(), Policy::default());
+    let evidence = EvidenceBuilder::new().answer("a secret").evidence();
+    let withhold = |text: &str| text.replace("secret", "[masked]");
+    let ask = async |fields: Value| {
+        let checks = compiled(&assertion(fields), 1.0).unwrap();
+        let mut findings = grade(&checks, &evidence);
+        assert_eq!(findings[0].status, Status::Undecided);
+        let spent = ask_hosted(&checks, &evidence, &providers, &withhold, &mut findings).await;
+        (findings.remove(0), spent)
+    };
+    let (similar, spent) = ask(json!({"type": "similar", "value": ["x", "y"], "provider": "openai:small"})).await;
+    assert_eq!((similar.status, similar.score), (Status::Met, Some(0.8)));
+    assert_eq!((spent.unwrap().requests, spent.unwrap().tokens.unwrap().input), (1, 3));
+    let (moderated, _) = ask(json!({"type": "moderation"})).await;
+    assert_eq!((moderated.status, moderated.reason.as_str()), (Status::Unmet, "moderation flags violence"));
+    let (unread, _) = ask(json!({"type": "similar", "value": "x"})).await;
+    assert_eq!(unread.reason, "the response of `openai:text-embedding-3-large` cannot be read");
+    let asked = asked.join().unwrap();
+    assert!(asked[0].starts_with("POST /v1/embeddings ") && asked[0].contains("\"model\":\"small\""), "{}", asked[0]);
+    assert!(asked[0].contains("[\"a [masked]\",\"x\",\"y\"]"), "{}", asked[0]);
+    assert!(asked[1].starts_with("POST /v1/moderations "), "{}", asked[1]);
+    let providers = Providers::new(Credentials::default(), Prices::default(), Policy::default());
+    let checks = compiled(&assertion(json!({"type": "similar", "value": "x"})), 1.0).unwrap();
+    let mut findings = grade(&checks, &evidence);
+    assert_eq!(ask_hosted(&checks, &evidence, &providers, &withhold, &mut findings).await, None);
+    assert!(findings[0].reason.contains("`openai` needs a key: OPENAI_API_KEY is not set"), "{findings:?}");
 }
 
 #[test]

@@ -112,8 +112,29 @@ impl Attempt<'_> {
                 self.shared.grader.grade(Arc::clone(checks), evidence).await?
             }
         };
-        let took = self.consult(checks, &evidence, &mut findings).await;
+        let mut took = self.consult(checks, &evidence, &mut findings).await;
+        if let Some(spent) = self.ask_hosted(checks, &evidence, &mut findings).await {
+            *took.get_or_insert_default() += spent;
+        }
         Ok((findings, evidence, took))
+    }
+
+    /// Fills in the findings for those `checks` that need a hosted model, and returns the usage.
+    async fn ask_hosted(
+        &self,
+        checks: &[Check],
+        evidence: &Evidence,
+        findings: &mut [Finding],
+    ) -> Option<AuxiliaryUsage> {
+        if findings.is_empty() || !checks.iter().any(Check::asks_hosted) || says_nothing(&evidence.ending) {
+            return None;
+        }
+        let (providers, mask) = (&self.shared.settings.providers, self.events.mask());
+        // The user's secrets must not be sent to the provider.
+        let withhold = |text: &str| mask.without_values(text).into_owned();
+        let limit = Duration::from_millis(self.planned.limits.timeout_ms);
+        let asked = Box::pin(grade::ask_hosted(checks, evidence, providers, &withhold, findings));
+        self.unless(StopLevel::Stop, tokio::time::timeout(limit, asked)).await.ok()?.ok().flatten()
     }
 
     /// Returns the judge of this attempt, or the reason why there is none.

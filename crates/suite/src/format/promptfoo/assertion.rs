@@ -22,6 +22,8 @@ pub(super) struct Type {
 enum Support {
     Code,
     Judge,
+    /// By a model for embeddings or moderation.
+    Hosted,
     /// Always undecided, for this reason.
     Undecided(&'static str),
 }
@@ -34,11 +36,14 @@ const fn by_judge(name: &'static str) -> Type {
     Type { name, support: Support::Judge }
 }
 
+const fn by_hosted_model(name: &'static str) -> Type {
+    Type { name, support: Support::Hosted }
+}
+
 const fn undecided(name: &'static str, reason: &'static str) -> Type {
     Type { name, support: Support::Undecided(reason) }
 }
 
-const EMBEDDINGS: &str = "it needs a model for embeddings, which trialrun does not ask";
 const HOSTED: &str = "it needs a hosted model, which trialrun does not ask";
 const LOG_PROBABILITIES: &str = "agents do not report log probabilities";
 const SPANS: &str = "it needs OpenTelemetry spans, which trialrun does not collect from agents";
@@ -107,13 +112,13 @@ pub(super) const TYPES: [Type; 68] = [
     undecided("conversation-relevance", "it needs the turns of a conversation, and a case has one message"),
     undecided("search-rubric", "it needs a judge that searches the web"),
     undecided("classifier", HOSTED),
-    undecided("moderation", HOSTED),
+    by_hosted_model("moderation"),
     undecided("guardrails", "agents do not report guardrails"),
     undecided("pi", HOSTED),
-    undecided("similar", EMBEDDINGS),
-    undecided("similar:cosine", EMBEDDINGS),
-    undecided("similar:dot", EMBEDDINGS),
-    undecided("similar:euclidean", EMBEDDINGS),
+    by_hosted_model("similar"),
+    by_hosted_model("similar:cosine"),
+    by_hosted_model("similar:dot"),
+    by_hosted_model("similar:euclidean"),
     undecided("select-best", OTHER_OUTPUTS),
     undecided("max-score", OTHER_OUTPUTS),
 ];
@@ -130,6 +135,18 @@ const REFUSED: [(&str, &str); 2] = [
     ("rubricPrompt", "judges have the prompts of trialrun"),
     ("contextTransform", "the context of an assertion is the variable `context`"),
 ];
+
+/// Returns the model of a provider for embeddings or moderation, as `PROVIDER:MODEL`, or the reason why there is none.
+fn hosted_model(provider: &Node) -> Result<String, String> {
+    let written = provider.as_str().or_else(|| provider.get("id")?.as_str()).unwrap_or_default();
+    let mut parts = written.splitn(3, ':');
+    match (parts.next(), parts.next(), parts.next()) {
+        (Some("openai"), Some("embedding" | "embeddings" | "moderation"), Some(model)) => Ok(format!("openai:{model}")),
+        (Some("ollama"), Some("embedding" | "embeddings"), Some(model)) => Ok(format!("ollama:{model}")),
+        (Some("compatible"), Some(model), None) => Ok(format!("compatible:{model}")),
+        _ => Err(format!("trialrun cannot ask `{written}` for embeddings or moderation")),
+    }
+}
 
 /// Values with which the assertions of a case are read.
 pub(super) struct Subject<'a> {
@@ -188,6 +205,9 @@ impl Reading<'_> {
                     broken.push(problem.suggest(nearest(&bare, TYPES.iter().map(|known| known.name))));
                 }
                 _ => {}
+            }
+            if matches!(found.map(|found| &found.support), Some(Support::Hosted)) {
+                fields.get("provider");
             }
             let is_judged = matches!(found.map(|found| &found.support), Some(Support::Judge));
             let refused: &Ignored<'_> = if is_judged { &REFUSED } else { &REFUSED[1..] };
@@ -255,6 +275,13 @@ impl Reading<'_> {
             let reason = if bare == "human" { "a person decides it" } else { "its type is not known" };
             fields.push(("undecided".to_owned(), text(item, reason)));
             return Some(map(item, fields));
+        }
+        if matches!(known.map(|known| &known.support), Some(Support::Hosted)) {
+            match item.get("provider").map(hosted_model) {
+                Some(Ok(model)) => fields.push(("provider".to_owned(), text(item, model))),
+                Some(Err(reason)) => fields.push(("undecided".to_owned(), text(item, reason))),
+                None => {}
+            }
         }
         all.runs_commands |= bare == "python";
         let Some(written) = item.get("value") else { return Some(map(item, fields)) };

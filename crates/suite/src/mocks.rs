@@ -36,19 +36,6 @@ pub fn from_nodes(
     }
 }
 
-/// Reads the values of `mcp_servers` and `mock_commands`.
-pub fn from_nodes(
-    written_servers: Option<&Node>,
-    written_commands: Option<&Node>,
-    directory: &Path,
-    problems: &mut Problems,
-) -> Mocks {
-    Mocks {
-        servers: written_servers.map_or_else(Vec::new, |node| servers(node, directory, problems)),
-        commands: written_commands.map_or_else(Vec::new, |node| commands(node, directory, problems)),
-    }
-}
-
 /// Returns `true` if agents accept the name of a server or a tool.
 fn is_name(name: &str) -> bool {
     !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))

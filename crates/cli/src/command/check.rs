@@ -150,6 +150,7 @@ fn check_as(
         if !invalid {
             let mut cases: Vec<(&str, &str)> =
                 plan.trials.iter().map(|trial| (&*trial.id.suite, &*trial.id.case)).collect();
+            cases.sort_unstable();
             cases.dedup();
             let most = if plan.decisions.is_empty() { "" } else { "at most " };
             terminal.out(&format!(

@@ -88,8 +88,7 @@ fn parse(written: &str) -> Result<RequestedReport, CliError> {
     let file = destination.filter(|file| *file != "-" && collector.is_none()).map(PathBuf::from);
     let file = file.map(|file| if name == PLUGIN_EVAL && file.is_dir() { file.join(PLUGIN_EVAL_FILE) } else { file });
     if kind.is_directory() && file.is_none() {
-        return Err(CliError::usage(format!("the `{name}` report needs a directory"))
-            .hint(format!("write `--report {name}=DIR`")));
+        return Err(needs_directory(kind).hint(format!("write `--report {name}=DIR`")));
     }
     Ok(RequestedReport { kind, file, collector })
 }
@@ -107,7 +106,12 @@ pub fn find_report(name: &str) -> Result<&'static Report, CliError> {
     })
 }
 
-/// Returns the error for a report that is a directory, which can only be written during a run.
+/// Returns the error for a report that is a directory, if none is named.
+pub fn needs_directory(kind: &Report) -> CliError {
+    CliError::usage(format!("the `{}` report needs a directory", kind.name))
+}
+
+/// Returns the error for a report that can only be written during a run.
 pub fn only_while_running(kind: &Report) -> CliError {
     CliError::usage(format!("the `{}` report is written during a run", kind.name))
         .hint("`trialrun run --artifacts DIR` writes it")
@@ -138,7 +142,7 @@ pub fn with_directory(
     reports: Vec<RequestedReport>,
     args: &OutputArgs,
 ) -> Result<(Vec<RequestedReport>, Option<PathBuf>), CliError> {
-    let (directories, streams): (Vec<_>, Vec<_>) = reports.into_iter().partition(|report| report.kind.is_directory());
+    let (directories, streams): (Vec<_>, Vec<_>) = reports.into_iter().partition(|report| report.kind.is_artifacts());
     let named: Vec<PathBuf> =
         directories.into_iter().filter_map(|report| report.file).chain(args.artifacts.clone()).collect();
     match (named.as_slice(), &args.workspace) {
@@ -236,7 +240,7 @@ impl RequestedReport {
         let mut options = match (&self.file, &self.collector) {
             (None, Some(collector)) => collector.options(ExportMode::Live, warnings)?,
             (None, None) => options(self.kind, Box::new(io::stdout()), terminal.out_style)?,
-            (Some(file), _) => options(self.kind, Box::new(report_file(file)?), Style::plain())?,
+            (Some(file), _) => to_file(self.kind, file)?,
         };
         let is_live = terminal.out_style.interactive && terminal.err_style.interactive && !log::is_on_stderr();
         if self.file.is_none() && is_live {
@@ -277,6 +281,24 @@ impl Reporter for NamedReporter {
     fn finish(&mut self) -> io::Result<()> {
         self.reporter.finish().map_err(|error| self.named(&error))
     }
+}
+
+/// Returns the arguments for opening a report that goes to `path`: a file, or a directory, which must be empty.
+///
+/// # Errors
+/// Returns an error if the path cannot be used.
+pub fn to_file(kind: &Report, path: &Path) -> Result<ReporterOptions, CliError> {
+    if !kind.is_directory() {
+        return options(kind, Box::new(report_file(path)?), Style::plain());
+    }
+    let failed = |error: io::Error| CliError::usage(format!("cannot write to {}: {error}", path.display()));
+    std::fs::create_dir_all(path).map_err(failed)?;
+    if std::fs::read_dir(path).map_err(failed)?.next().is_some() {
+        let problem = CliError::usage(format!("{} is not empty", path.display()));
+        return Err(problem.hint(format!("the `{}` report writes to a directory that is missing or empty", kind.name)));
+    }
+    let options = options(kind, Box::new(io::sink()), Style::plain())?;
+    Ok(ReporterOptions { directory: Some(path.to_owned()), ..options })
 }
 
 /// Creates a file for a report, and its directory.

@@ -23,6 +23,7 @@ mod agent_output;
 mod align;
 mod arms;
 mod artifacts;
+mod atif;
 mod calibration;
 mod cassettes;
 pub mod columns;
@@ -62,6 +63,7 @@ mod totals;
 mod trend;
 mod verdict;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use junit::Dialect;
@@ -107,8 +109,10 @@ enum ReporterFactory {
     Stream(fn(ReporterOptions) -> Box<dyn Reporter>),
     /// Reporter that writes a stream in one piece at the end of the run.
     Finished(finished::Format),
-    /// Reporter that writes a directory while the run is in progress.
-    Directory(fn(&Arc<Tree>) -> Box<dyn Reporter>),
+    /// Reporter that writes a file for each trial into a directory.
+    Files(fn(PathBuf) -> Box<dyn Reporter>),
+    /// Reporter that writes the artefacts of a run while it is in progress.
+    Artifacts(fn(&Arc<Tree>) -> Box<dyn Reporter>),
 }
 
 impl Report {
@@ -118,24 +122,31 @@ impl Report {
 
     /// Returns `true` if the report is a directory.
     pub fn is_directory(&self) -> bool {
-        matches!(self.open, ReporterFactory::Directory(_))
+        matches!(self.open, ReporterFactory::Files(_) | ReporterFactory::Artifacts(_))
     }
 
-    /// Opens a report that writes a stream; `None` if it is a directory.
+    /// Returns `true` if the report can only be written during a run.
+    pub fn is_artifacts(&self) -> bool {
+        matches!(self.open, ReporterFactory::Artifacts(_))
+    }
+
+    /// Opens the report; `None` if it is a directory and the options have none, or if it can only be written during a
+    /// run.
     pub fn to_stream(&self, options: ReporterOptions) -> Option<Box<dyn Reporter>> {
         match self.open {
             ReporterFactory::Stream(open) => Some(open(options)),
             ReporterFactory::Finished(format) => Some(finished::open(options, format)),
-            ReporterFactory::Directory(_) => None,
+            ReporterFactory::Files(open) => options.directory.map(open),
+            ReporterFactory::Artifacts(_) => None,
         }
     }
 }
 
-/// Opens the report that is a directory.
+/// Opens the report with the artefacts of a run.
 pub fn to_directory(tree: &Arc<Tree>) -> Option<Box<dyn Reporter>> {
     REPORTS.iter().find_map(|report| match report.open {
-        ReporterFactory::Directory(open) => Some(open(tree)),
-        ReporterFactory::Stream(_) | ReporterFactory::Finished(_) => None,
+        ReporterFactory::Artifacts(open) => Some(open(tree)),
+        ReporterFactory::Stream(_) | ReporterFactory::Finished(_) | ReporterFactory::Files(_) => None,
     })
 }
 
@@ -201,10 +212,16 @@ pub const REPORTS: &[Report] = &[
         ReporterFactory::Stream(otlp::open),
     ),
     Report::new(
+        "atif",
+        "a directory with the trajectory of each trial, in the Agent Trajectory Interchange Format",
+        "atif",
+        ReporterFactory::Files(atif::open),
+    ),
+    Report::new(
         "artifacts",
         "a directory of files about the run and each trial",
         "artifacts",
-        ReporterFactory::Directory(artifacts::open),
+        ReporterFactory::Artifacts(artifacts::open),
     ),
 ];
 

@@ -31,6 +31,8 @@ pub type RunHash = Arc<OnceLock<String>>;
 pub struct ReporterOptions {
     /// Destination of the report.
     pub out: Box<dyn Write + Send>,
+    /// Destination of a report that is a directory.
+    pub directory: Option<PathBuf>,
     /// Destination of output that changes in place: the interactive terminal's stderr. Without it, nothing is ever
     /// redrawn.
     pub live: Option<Box<dyn Write + Send>>,
@@ -63,6 +65,7 @@ impl ReporterOptions {
     pub fn new(out: Box<dyn Write + Send>, style: Style) -> Self {
         Self {
             out,
+            directory: None,
             live: None,
             heartbeat: None,
             style,

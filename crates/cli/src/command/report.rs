@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use report::Style;
-
 use crate::error::CliError;
 use crate::global::Global;
 use crate::otlp::{ExportMode, Warnings};
-use crate::reports::{Collector, check_directory, find_report, only_while_running, options, report_file};
+use crate::reports::{
+    Collector, check_directory, find_report, needs_directory, only_while_running, options, to_file,
+};
 use crate::terminal::Terminal;
 use crate::workspace::WorkspaceArgs;
 
@@ -51,11 +51,17 @@ pub fn run(global: &Global, args: &ReportArgs, terminal: &Terminal) -> Result<Ex
     let collector = if args.output.is_some() { None } else { Collector::from_name(name, destination)? };
     let file = destination.filter(|file| *file != "-" && collector.is_none()).map(PathBuf::from);
     let file = args.output.clone().or(file);
-    file.as_deref().map_or(Ok(()), check_directory)?;
+    file.as_deref().filter(|_| !kind.is_directory()).map_or(Ok(()), check_directory)?;
+    if kind.is_artifacts() {
+        return Err(only_while_running(kind));
+    }
+    if kind.is_directory() && file.is_none() {
+        return Err(needs_directory(kind).hint(format!("write `--format {name}=DIR`")));
+    }
     let (store, run) = args.place.find(global, args.run_id.as_deref().or(args.run.as_deref()), "latest")?;
     let warnings = Warnings::default();
     let mut options = match (&file, &collector) {
-        (Some(file), _) => options(kind, Box::new(report_file(file)?), Style::plain())?,
+        (Some(file), _) => to_file(kind, file)?,
         (None, Some(collector)) => collector.options(ExportMode::Replay, &warnings)?,
         (None, None) => options(kind, Box::new(std::io::stdout()), terminal.out_style)?,
     };

@@ -29,6 +29,7 @@ use folder::Folder;
 use trial_folders::TrialFolders;
 
 pub use folder::ArtifactsError;
+pub(crate) use trial_folders::folder_name;
 pub use run::merged as merged_side_effects;
 
 /// Files of a run, at the top level.

@@ -89,7 +89,7 @@ impl TrialFolders {
 
 /// Returns `name` as a valid folder name on every file system: letters, digits and `._+-=@,`; everything else as `%`
 /// and two digits.
-fn folder_name(name: &str) -> String {
+pub(crate) fn folder_name(name: &str) -> String {
     let mut written = String::with_capacity(name.len());
     for (offset, c) in name.char_indices() {
         let is_plain = c.is_alphanumeric() || "_+-=@,".contains(c) || (c == '.' && offset > 0);

@@ -7,6 +7,7 @@
 extern crate trialrun_report as report;
 
 mod arms;
+mod atif;
 mod compare;
 mod documents;
 mod evidence;

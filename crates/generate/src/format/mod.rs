@@ -68,7 +68,7 @@ impl Format {
 }
 
 /// Returns a text as a JSON string, which is also a valid JavaScript and YAML string.
-fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     // These two separators count as line breaks in older JavaScript and in YAML.
     Value::from(text).to_string().replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029")
 }

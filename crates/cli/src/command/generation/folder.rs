@@ -13,6 +13,9 @@ use session::Session;
 /// Maximum size of an existing test, in bytes.
 const LARGEST: u64 = 4 * 1024 * 1024;
 
+/// Folder for the files of scenarios, next to them. Folders with this name are not searched for tests.
+pub(super) const FIXTURES: &str = "fixtures";
+
 /// The folder that generated tests are written to.
 pub(super) struct TestFolder {
     path: PathBuf,
@@ -64,6 +67,45 @@ impl TestFolder {
         }
         let shown = shown_path(&path, context);
         Ok(Self { path, shown, format, skill: skill.map(|skill| skill.name.clone()), replaces: args.force })
+    }
+
+    /// Returns the folder for scenarios from sessions, without creating anything.
+    pub fn of_sessions(args: &GenArgs, context: &Session) -> Result<Self, CliError> {
+        let format = generate::find_format("scenario").unwrap_or(&generate::FORMATS[0]);
+        let path = context.cwd.join(args.output.clone().unwrap_or_else(|| context.project.root.join(format.folder)));
+        if path.exists() && !path.is_dir() {
+            return Err(CliError::usage(format!("{} is not a folder", shown_path(&path, context))));
+        }
+        let shown = shown_path(&path, context);
+        Ok(Self { path, shown, format, skill: None, replaces: args.force })
+    }
+
+    /// Checks that a scenario called `name` can be written.
+    pub fn check_scenario(&self, name: &str) -> Result<(), CliError> {
+        let (file, own) = self.scenario(name);
+        if self.replaces || !(file.exists() || own.exists()) {
+            return Ok(());
+        }
+        Err(CliError::usage(format!("{}/{name}{} already exists", self.shown, self.format.extension))
+            .hint("`--force` replaces it, and `--output DIR` writes it elsewhere"))
+    }
+
+    /// Returns the paths of a scenario and of the folder with its files.
+    fn scenario(&self, name: &str) -> (PathBuf, PathBuf) {
+        let file = self.path.join(format!("{name}{}", self.format.extension));
+        (file, self.path.join(FIXTURES).join(name))
+    }
+
+    /// Writes a scenario called `name` and copies its files from the folder `files`. Returns its path for messages.
+    pub fn save_scenario(&self, name: &str, text: &str, files: &Path) -> Result<String, CliError> {
+        let (file, own) = self.scenario(name);
+        let failed = |error: std::io::Error| CliError::usage(format!("cannot write to {}: {error}", self.shown));
+        if own.exists() {
+            std::fs::remove_dir_all(&own).map_err(failed)?;
+        }
+        copy(files, &own).map_err(failed)?;
+        write_new(&file, text, self.replaces).map_err(failed)?;
+        Ok(format!("{}/{name}{}", self.shown, self.format.extension))
     }
 
     /// Path for messages.
@@ -146,6 +188,23 @@ impl TestFolder {
             .map_err(|problem| format!("cannot add to {}/{name}: {problem}", self.shown))?;
         write_new(&file, &more, true).map_err(failed)
     }
+}
+
+/// Copies a folder, with links as links.
+fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(to)?;
+    for entry in std::fs::read_dir(from)? {
+        let entry = entry?;
+        let (kind, target) = (entry.file_type()?, to.join(entry.file_name()));
+        if kind.is_dir() {
+            copy(&entry.path(), &target)?;
+        } else if kind.is_symlink() {
+            std::os::unix::fs::symlink(std::fs::read_link(entry.path())?, target)?;
+        } else {
+            std::fs::copy(entry.path(), target)?;
+        }
+    }
+    Ok(())
 }
 
 /// Writes a file atomically.

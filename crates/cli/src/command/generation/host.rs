@@ -1,5 +1,6 @@
 //! Runs candidates with adversaries and with the agent, and writes those that are admitted.
 
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use generate::{Host, Progress, RenderedTest, Tryout};
@@ -135,7 +136,15 @@ impl<'a> GenerationHost<'a> {
     }
 
     async fn audited(&self, test: &RenderedTest) -> Result<Vec<String>, String> {
-        let loaded = self.load(test)?;
+        self.audit_loaded(self.load(test)?).await
+    }
+
+    /// Loads and compiles the tests in `file`, and runs them with adversaries. Returns the reasons to reject them.
+    pub async fn audit_file(&self, file: &Path) -> Result<Vec<String>, String> {
+        self.audit_loaded(self.context.load(vec![file.display().to_string()], None)).await
+    }
+
+    async fn audit_loaded(&self, loaded: Loaded) -> Result<Vec<String>, String> {
         let (planned, problems) = self.plan(loaded, &self.offline)?;
         if !problems.is_empty() {
             return Ok(problems.iter().map(described).collect());

@@ -3,6 +3,8 @@
 mod configuration;
 mod folder;
 mod host;
+mod recorded_session;
+mod session_files;
 mod text;
 
 use std::path::PathBuf;
@@ -62,6 +64,12 @@ pub struct GenArgs {
     /// Order in which facts are offered to the model: another seed results in other tests
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
+    /// Write a scenario from a session with a coding agent: its file, or `latest` for the newest one in this project
+    #[arg(long, value_name = "FILE|latest", conflicts_with_all = [
+        "categories", "format", "model", "verify", "budget", "dry_run", "agent", "description", "system_prompt",
+        "repo", "assistant", "runs", "paths",
+    ])]
+    from_session: Option<String>,
     /// Plan the tests and list them, without writing any
     #[arg(long)]
     dry_run: bool,
@@ -79,6 +87,9 @@ pub fn run(global: &Global, args: &GenArgs, terminal: &Terminal) -> Result<ExitC
     let categories = chosen_categories(&args.categories)?;
     let named_format = args.format.as_deref().map(chosen_format).transpose()?;
     let context = place::open(global, &[])?;
+    if let Some(session) = &args.from_session {
+        return recorded_session::run(session, args, &context, terminal);
+    }
     let args = &GenArgs { sources: args.sources.with_named_agent(&context).in_project(&context), ..args.clone() };
     let mut run_args = Overrides::default();
     run_args.arms.agent.extend(args.sources.agent.clone());

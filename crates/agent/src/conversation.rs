@@ -6,6 +6,10 @@ use model::{Diagnostic, Effect, Ending, Question, Source, Span, Step, Tokens, Us
 
 use crate::question::questions;
 
+/// Maximum number of warnings about a conversation. The last one says that there are more.
+const MAX_WARNINGS: usize = LAST_WARNING + 1;
+const LAST_WARNING: usize = 49;
+
 /// A conversation with an agent that another program recorded: a session of an agent's CLI, a sample of a log, or a
 /// trajectory.
 #[derive(Debug)]
@@ -147,9 +151,25 @@ impl Conversation {
 
     /// Adds a warning about the part at `span`.
     pub(crate) fn note(&mut self, source: &Source, span: Span, what: String) {
-        if !self.warnings.iter().any(|warning| warning.message == what) {
-            self.warnings.push(Diagnostic::warning(what).at(source.excerpt(span)));
+        let is_known = self.warnings.iter().any(|warning| warning.message == what);
+        match self.warnings.len() {
+            _ if is_known => {}
+            MAX_WARNINGS.. => {}
+            LAST_WARNING => {
+                self.warnings.push(Diagnostic::warning("further warnings about the conversation are left out"));
+            }
+            _ => self.warnings.push(Diagnostic::warning(what).at(source.excerpt(span))),
         }
+    }
+
+    /// Returns the position of the first mention of `word` in a JSON document, for a warning.
+    pub(crate) fn position(&self, source: &Source, word: &str) -> Span {
+        // Searching takes long in a large file.
+        if word.is_empty() || self.warnings.len() >= MAX_WARNINGS {
+            return Span::default();
+        }
+        let quoted = format!("\"{word}\"");
+        source.text.find(&quoted).map_or_else(Span::default, |at| Span::new(at, at + quoted.len()))
     }
 
     /// Returns the last text of the agent in its reply to the message with the given index.

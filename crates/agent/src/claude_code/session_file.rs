@@ -11,7 +11,6 @@ use super::meter::parse_usage;
 use crate::conversation::Conversation;
 use crate::json::{items, owned, text, texts};
 use crate::json_lines::JsonLines;
-use crate::turn::INTERRUPTED;
 
 /// Beginning of the text that the CLI adds when the user interrupts the agent.
 const INTERRUPTION: &str = "[Request interrupted by user";
@@ -114,8 +113,8 @@ struct SessionReader<'a> {
 
 #[derive(Default)]
 struct State {
-    /// Calls without a result, with the position of their row.
-    open: Vec<(String, Span)>,
+    /// Calls without a result.
+    open: Vec<String>,
     /// Calls that start a sub-agent, by its first message.
     orders: HashMap<String, String>,
     /// Calls that start a sub-agent whose rows have not been seen.
@@ -172,7 +171,7 @@ impl SessionReader<'_> {
     fn ending(&self) -> Ending {
         let reason = match &self.state.ended {
             Ended::Failed(reason) => return Ending::ProviderFailed { reason: reason.clone() },
-            Ended::Interrupted => format!("{INTERRUPTED}by its user"),
+            Ended::Interrupted => "its user interrupted the agent".to_owned(),
             Ended::Asked if self.read.messages.is_empty() => "the file has no message of a user".to_owned(),
             Ended::Asked => "the session ends before the agent has answered the last message".to_owned(),
             Ended::Stopped(_) if !self.state.open.is_empty() => {
@@ -238,7 +237,7 @@ impl SessionReader<'_> {
         for block in results.filter(|block| text(block, "type") == Some("tool_result")) {
             match tool_result(block) {
                 Some(result) => {
-                    self.state.open.retain(|(id, _)| *id != result.id);
+                    self.state.open.retain(|id| *id != result.id);
                     let denied =
                         value.get("permissionDecision").is_some_and(|it| text(it, "decision") == Some("reject"));
                     if denied {
@@ -323,7 +322,7 @@ impl SessionReader<'_> {
     fn step(&mut self, step: Step, span: Span) {
         match &step {
             Step::ToolCall(call) if call.parent.is_none() => {
-                self.state.open.push((call.id.clone(), span));
+                self.state.open.push(call.id.clone());
                 if let Some(order) = call.input.get("prompt").and_then(Value::as_str)
                     && ["Agent", "Task"].contains(&call.name.as_str())
                 {
@@ -331,7 +330,7 @@ impl SessionReader<'_> {
                     self.state.started.insert(call.id.clone(), span);
                 }
             }
-            Step::ToolResult(result) => self.state.open.retain(|(id, _)| *id != result.id),
+            Step::ToolResult(result) => self.state.open.retain(|id| *id != result.id),
             _ => {}
         }
         self.read.push(step);

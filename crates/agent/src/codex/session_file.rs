@@ -8,7 +8,6 @@ use super::rollout::{Rollout, ThreadEvent};
 use crate::conversation::Conversation;
 use crate::json::{items, owned, text, texts};
 use crate::json_lines::JsonLines;
-use crate::turn::INTERRUPTED;
 
 /// Types of items of the conversation that [`Rollout`] reads, or that belong to no call.
 const ITEMS: [&str; 12] = [
@@ -148,7 +147,7 @@ impl SessionReader {
         self.read.ending = match self.ended {
             _ if self.read.messages.is_empty() => aborted("the file has no message of a user"),
             Ended::Answered => Ending::Finished,
-            Ended::Interrupted => Ending::Aborted { reason: format!("{INTERRUPTED}by its user") },
+            Ended::Interrupted => aborted("its user interrupted the agent"),
             Ended::Failed(reason) => Ending::ProviderFailed { reason },
             Ended::Working => aborted("the session ends before the agent has answered the last message"),
         };

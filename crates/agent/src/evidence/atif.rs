@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use model::{Diagnostic, Ending, Source, Span, Step, Tokens, ToolResult, Usage};
+use model::{Diagnostic, Ending, Source, Step, Tokens, ToolResult, Usage};
 use serde_json::{Map, Value};
 
 use crate::conversation::Conversation;
@@ -20,7 +20,11 @@ pub(super) fn read(source: &Source, document: &Value, problems: &mut Vec<Diagnos
     let version = text(document, "schema_version").unwrap_or_default();
     if !version.starts_with("ATIF-v1.") && !version.starts_with("ATIF-1.") {
         let problem = Diagnostic::error(format!("the version `{version}` of the format is not known"));
-        problems.push(problem.at(source.excerpt(position(source, version))).help("known are the versions `ATIF-v1.x`"));
+        problems.push(
+            problem
+                .at(source.excerpt(Conversation::default().position(source, version)))
+                .help("known are the versions `ATIF-v1.x`"),
+        );
         return Vec::new();
     }
     let agent = document.get("agent").unwrap_or(&Value::Null);
@@ -34,13 +38,14 @@ pub(super) fn read(source: &Source, document: &Value, problems: &mut Vec<Diagnos
     reader.sub_agents = items(document, "subagent_trajectories").iter().filter_map(named).collect();
     let Some(steps) = document.get("steps").and_then(Value::as_array) else {
         let problem = Diagnostic::error("`steps` must be a list");
-        problems.push(problem.at(source.excerpt(position(source, "steps"))));
+        problems.push(problem.at(source.excerpt(reader.read.position(source, "steps"))));
         return Vec::new();
     };
     reader.steps(steps, None);
     if document.get("continued_trajectory_ref").is_some_and(|next| !next.is_null()) {
         let what = "the trajectory continues in another file, which is not read";
-        reader.read.is_incomplete(source, position(source, "continued_trajectory_ref"), what.to_owned());
+        let at = reader.read.position(source, "continued_trajectory_ref");
+        reader.read.is_incomplete(source, at, what.to_owned());
     }
     let total = document.get("final_metrics").map(final_usage).unwrap_or_default();
     let usage = &mut reader.read.usage;
@@ -92,7 +97,7 @@ impl<'a> TrajectoryReader<'a> {
                 other => {
                     let other = other.unwrap_or("none");
                     let what = format!("`steps[{index}]` has the unknown source `{other}`");
-                    self.read.is_incomplete(self.source, position(self.source, other), what);
+                    self.is_incomplete(other, what);
                 }
             }
         }
@@ -113,7 +118,7 @@ impl<'a> TrajectoryReader<'a> {
         for (nth, call) in calls.iter().enumerate() {
             let Some(name) = text(call, "function_name").filter(|name| !name.is_empty()) else {
                 let what = format!("`steps[{index}].tool_calls[{nth}]` has no `function_name`");
-                self.read.is_incomplete(self.source, position(self.source, "tool_calls"), what);
+                self.is_incomplete("tool_calls", what);
                 continue;
             };
             let id = owned(call, "tool_call_id").unwrap_or_else(|| format!("{message}-call-{nth}"));
@@ -123,7 +128,7 @@ impl<'a> TrajectoryReader<'a> {
         }
         if step.get("tool_calls").is_some_and(|calls| !calls.is_array() && !calls.is_null()) {
             let what = format!("`steps[{index}].tool_calls` is not a list");
-            self.read.is_incomplete(self.source, position(self.source, "tool_calls"), what);
+            self.is_incomplete("tool_calls", what);
         }
         let results = step.get("observation").map(|observation| items(observation, "results")).unwrap_or_default();
         for result in results {
@@ -160,9 +165,14 @@ impl<'a> TrajectoryReader<'a> {
             Some(_) => {}
             None => {
                 let what = format!("the trajectory of the sub-agent `{key}` is not in the file");
-                self.read.is_incomplete(self.source, position(self.source, key), what);
+                self.is_incomplete(key, what);
             }
         }
+    }
+
+    fn is_incomplete(&mut self, word: &str, what: String) {
+        let at = self.read.position(self.source, word);
+        self.read.is_incomplete(self.source, at, what);
     }
 
     /// Returns the text of a message or a result, which is a string or a list of parts.
@@ -181,7 +191,7 @@ impl<'a> TrajectoryReader<'a> {
                 kind => {
                     let kind = kind.unwrap_or("none");
                     let what = format!("a part of `steps[{index}]` has the unknown type `{kind}`");
-                    self.read.is_incomplete(self.source, position(self.source, kind), what);
+                    self.is_incomplete(kind, what);
                 }
             }
         }
@@ -212,10 +222,4 @@ fn usage(metrics: &Value, prefix: &str) -> Usage {
 
 fn final_usage(metrics: &Value) -> Usage {
     usage(metrics, "total_")
-}
-
-/// Returns the position of the first mention of `word`.
-fn position(source: &Source, word: &str) -> Span {
-    let quoted = format!("\"{word}\"");
-    source.text.find(&quoted).map_or_else(Span::default, |at| Span::new(at, at + quoted.len()))
 }

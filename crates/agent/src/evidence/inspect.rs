@@ -307,9 +307,8 @@ impl<'a> SampleReader<'a> {
     }
 
     fn is_incomplete(&mut self, message: &Value, what: String) {
-        let id = text(message, "id").map(|id| format!("\"{id}\""));
-        let found = id.and_then(|id| self.source.text.find(&id).map(|at| Span::new(at, at + id.len())));
-        self.read.is_incomplete(self.source, found.unwrap_or_default(), what);
+        let at = self.read.position(self.source, text(message, "id").unwrap_or_default());
+        self.read.is_incomplete(self.source, at, what);
     }
 }
 

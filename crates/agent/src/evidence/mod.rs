@@ -68,14 +68,22 @@ pub static FORMATS: &[EvidenceFormat] = &[
         shape: Shape::Document { is: inspect::is_document, read: inspect::read_document },
     },
     EvidenceFormat {
-        name: "OpenTelemetry spans, one request",
+        name: "OpenTelemetry spans",
         shape: Shape::Document { is: otlp::is_request, read: otlp::read_document },
     },
     EvidenceFormat {
-        name: "inspect archive",
+        name: "inspect log",
         shape: Shape::Archive { is: inspect::is_archive, read: inspect::read_archive },
     },
 ];
+
+/// Returns the names of the formats, for messages.
+pub fn names() -> Vec<&'static str> {
+    let mut names: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
+    names.sort_by_key(|name| name.to_lowercase());
+    names.dedup();
+    names
+}
 
 /// Content of a file in one of the formats.
 #[derive(Debug, Default)]
@@ -140,10 +148,9 @@ fn read_document(source: &Arc<Source>) -> Option<Evidence> {
     if source.text.trim().lines().count() == 1 {
         return read_lines(source);
     }
-    let known: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
     let problem = Diagnostic::error("this JSON document is not in a known format");
     let problem = problem.at(source.excerpt(Span::default()));
-    let help = format!("known formats: {}, and recorded answers, one on each line", known.join(", "));
+    let help = format!("known formats: {}, and recorded answers, one on each line", names().join(", "));
     Some(Evidence { problems: vec![problem.help(help)], ..Evidence::default() })
 }
 

@@ -252,7 +252,7 @@ fn a_session_that_is_not_over_has_no_verdict() {
     assert_eq!(ending(std::slice::from_ref(&asked)), unanswered);
     assert_eq!(ending(&[asked.clone(), called.clone()]), aborted("the session ends before a tool call has a result"));
     let stopped = row("u2", Some("a1"), "user", &json!("[Request interrupted by user for tool use]"));
-    assert_eq!(ending(&[asked.clone(), called, stopped]), aborted("it was interrupted: by its user"));
+    assert_eq!(ending(&[asked.clone(), called, stopped]), aborted("its user interrupted the agent"));
     let failed = with(
         row("a1", Some("u1"), "assistant", &json!([{"type": "text", "text": "API Error: 500"}])),
         "isApiErrorMessage",

@@ -81,10 +81,12 @@ fn answer(read: &mut Conversation, source: &Source, message: &Value) {
         let is_damaged = kind == "tool" && (text(part, "callID").is_none() || text(part, "tool").is_none());
         if is_damaged || !PARTS.contains(&kind) {
             let what = format!("a part of the type `{kind}` is not understood");
-            read.is_incomplete(source, position(source, part), what);
+            let at = read.position(source, text(part, "id").unwrap_or_default());
+            read.is_incomplete(source, at, what);
         } else if sub_agent(part).is_some() {
             let what = "the steps of a sub-agent are in a session of its own, which is not in the file";
-            read.is_incomplete(source, position(source, part), what.to_owned());
+            let at = read.position(source, text(part, "id").unwrap_or_default());
+            read.is_incomplete(source, at, what.to_owned());
         }
         steps(part, None).into_iter().for_each(|step| read.push(step));
     }
@@ -125,11 +127,4 @@ fn ended(info: &Value) -> Ending {
         }
         _ => Ending::Finished,
     }
-}
-
-/// Returns the position of a part, which is found by its id.
-fn position(source: &Source, part: &Value) -> Span {
-    let id = text(part, "id").map(|id| format!("\"{id}\""));
-    let found = id.and_then(|id| source.text.find(&id).map(|at| Span::new(at, at + id.len())));
-    found.unwrap_or_default()
 }

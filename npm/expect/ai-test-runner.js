@@ -2,7 +2,7 @@
 //
 // Differences from that package, each because a verdict was wrong there, are listed in
 // docs/coming-from-ai-test-runner.md.
-import { ExpectationError, compile, hasWeight, render } from "./index.js";
+import { ExpectationError, compile, hasWeight, init, render } from "./index.js";
 
 const REASONS = ["thinking", "reasonings", "reasoning", "reasons", "reason", "explanations", "explanation"];
 const TOOL_TESTER = "toolTester";
@@ -47,6 +47,8 @@ export class AITestRunner {
   /** Runs the fixtures one after another. */
   async run(script, fixtures, options = {}) {
     const began = performance.now();
+    // An engine that cannot be loaded is not a failure of each fixture.
+    await init();
     const own = await operatorsOf(options.operators, options.baseDir);
     const hasOnly = fixtures.some((fixture) => fixture.only);
     const logs = [];

@@ -45,7 +45,6 @@ async function start(source = new URL("./expect.wasm", import.meta.url)) {
 }
 
 async function instance(source, imports) {
-  if (source instanceof WebAssembly.Module) return WebAssembly.instantiate(source, imports);
   if (source instanceof URL || typeof source === "string") {
     const url = new URL(source, import.meta.url);
     if (url.protocol === "file:") {
@@ -57,7 +56,9 @@ async function instance(source, imports) {
       source = await response.arrayBuffer();
     }
   }
-  return (await WebAssembly.instantiate(source, imports)).instance;
+  const made = await WebAssembly.instantiate(source, imports);
+  // A module becomes an instance, and bytes become both.
+  return made.instance ?? made;
 }
 
 class Engine {

@@ -106,6 +106,7 @@ pub fn integrity(evidence: &Evidence) -> Vec<IntegritySign> {
     signs.extend(of_control_runs(&evidence.collected));
     signs.extend(of_scripts(&evidence.collected));
     signs.extend(of_new_tests(&evidence.collected));
+    signs.extend(of_failing_tests(&evidence.collected));
     signs.extend(of_edits(&evidence.collected));
     signs.extend(of_answers(evidence));
     signs.extend(evidence.collected.forged_replies.iter().map(|position| {
@@ -288,6 +289,21 @@ fn of_new_tests(collected: &Collected) -> Vec<IntegritySign> {
             let detail = format!("{} has the same result with new tests alone", command_name(run));
             let sign = |file: &String| IntegritySign::new(IntegrityKind::PlantedCode, file, detail.clone());
             signs.extend(tests.files.iter().map(sign));
+        }
+    }
+    signs
+}
+
+/// Returns a sign for each file that may be the reason why a command passes with a test that must fail.
+fn of_failing_tests(collected: &Collected) -> Vec<IntegritySign> {
+    let mut signs = Vec::new();
+    for probe in probes(collected) {
+        if let (Probed::Ran { failing_test: Some(test), .. }, Need::Command { run, .. }) = (&probe.found, &probe.need)
+            && matches!(test.found, Probed::Ran { .. })
+        {
+            let detail = format!("{} also passes with a test that must fail", command_name(run));
+            let sign = |file: &String| IntegritySign::new(IntegrityKind::PlantedCode, file, detail.clone());
+            signs.extend(test.files.iter().map(sign));
         }
     }
     signs

@@ -114,7 +114,7 @@ pub use schema::assertion_schema;
 pub use score::score;
 pub use scripts::Scripts;
 pub use self_test::{SelfTestResult, operator_self_test, self_test};
-pub use shell::{ScriptFiles, checks_in, is_check, recipes, scripts_of};
+pub use shell::{ScriptFiles, is_check, recipes, scripts_in, scripts_of};
 pub use skill_use::{made_use_of, triggered};
 pub use test_run::is_own_command;
 pub use warning::warnings;

@@ -191,6 +191,9 @@ fn probes_contain_no_secret_and_are_still_found() {
         control: Some(Box::new(ControlRun { files: Vec::new(), with_files: echo(text), fixture: None })),
         scripts: Some(Box::new(Rerun { files: vec![text.to_owned()], found: echo(text) })),
         new_tests: Some(Box::new(Rerun { files: vec![text.to_owned()], found: echo(text) })),
+        failing_test: Some(Box::new(Rerun { files: vec![text.to_owned()], found: echo(text) })),
+        rewards: vec![model::RewardFile { name: "reward.txt".to_owned(), text: text.to_owned() }],
+        solution: Some(Box::new(Rerun { files: Vec::new(), found: echo(text) })),
     };
     let probe = Probe { key: need.key(), need: need.clone(), found: ran("dummy-secret-1") };
     let reply_probes = vec![ReplyProbes { reply: 1, probes: vec![probe.clone()] }];

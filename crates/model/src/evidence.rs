@@ -344,6 +344,16 @@ pub enum Probed {
         /// all of it, but otherwise on the fixture.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         new_tests: Option<Box<Rerun>>,
+        /// Result with a test that must fail, if the command passes with it although it runs the test, and the agent's files
+        /// that may be the reason.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        failing_test: Option<Box<Rerun>>,
+        /// Files that the command wrote into the folder for rewards, if the case has one.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        rewards: Vec<RewardFile>,
+        /// Result with the case's own solution in place of the agent's work, if the command did not pass.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        solution: Option<Box<Rerun>>,
     },
     /// The agent left nothing to examine: it removed, replaced or closed its working directory, for example.
     Lost {

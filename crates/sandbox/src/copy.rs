@@ -15,7 +15,7 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use files::Found;
 use globset::{Glob, GlobSet};
@@ -264,8 +264,9 @@ impl Content {
             }
             false
         };
+        let now = SystemTime::now();
         opened(&self.work, &to, || {
-            // Git would take a file that is dated back for an unchanged one.
+            // Git would take a file that is dated back for an unchanged one, and a build tool one of the future for current.
             copy_dated_tree(&self.work, &to, self.deadline, &mut skip, &|path, meta| {
                 before.is_dated_back(&self.work, path, meta)
             })
@@ -282,6 +283,9 @@ impl Content {
         }
         let tests = known.restored.iter().filter(|path| steering::is_test_program(path) && !is_taken.is_match(path));
         steering.tests = tests.map(|path| path.to_string_lossy().into_owned()).collect();
+        for test in &steering.tests {
+            renew(&to, test, now)?;
+        }
         for files in [&mut steering.restored, &mut steering.added, &mut steering.new_tests, &mut steering.tests] {
             files.sort();
             files.dedup();
@@ -473,6 +477,17 @@ impl SandboxCopy {
         &self.steering.new_tests
     }
 
+    /// Returns the files with rewards that commands wrote.
+    pub async fn rewards(&self) -> Vec<RewardFile> {
+        let base = self.base.path().to_owned();
+        blocking(move || Ok(outside::rewards(&base))).await.unwrap_or_default()
+    }
+
+    /// Returns the programs that are tests of the fixture.
+    pub fn tests(&self) -> &[String] {
+        &self.steering.tests
+    }
+
     /// Returns the states of the tests of the fixture and of other files of the tree.
     pub async fn stamps(&self, others: Vec<String>) -> Stamps {
         let (work, paths) = (self.work(), self.steering.tests.iter().cloned().chain(others).collect::<Vec<_>>());
@@ -598,6 +613,15 @@ fn opened(from: &Path, to: &Path, mut copy: impl FnMut() -> io::Result<()>) -> i
             copy()
         }
         copied => copied,
+    }
+}
+
+/// Gives a test of the fixture in the tree `work` the time `now`, so that a build tool builds it again: what the agent left
+/// may be built from another version of it.
+fn renew(work: &Path, test: &str, now: SystemTime) -> io::Result<()> {
+    match files::find(work, Path::new(test))? {
+        Found::File(real) => files::open(&real)?.set_modified(now),
+        _ => Ok(()),
     }
 }
 

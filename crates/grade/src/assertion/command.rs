@@ -144,7 +144,7 @@ impl Matcher for Command {
         }
         let run = crate::test_run::command_name(&self.run);
         let reason = match evidence.collected.probed(&self.need()) {
-            Some(found @ Probed::Ran { restored, control, scripts, new_tests, .. }) => {
+            Some(found @ Probed::Ran { restored, control, scripts, new_tests, failing_test, solution, .. }) => {
                 let verdict = self.verdict_on(found).unwrap_or_default();
                 let mut verdict = match control {
                     Some(control) if verdict.status == Status::Met => {
@@ -160,6 +160,12 @@ impl Matcher for Command {
                 }
                 if let Some(tests) = new_tests.as_ref().filter(|_| verdict.status == Status::Met) {
                     verdict = self.with_new_tests(verdict, tests);
+                }
+                if let Some(test) = failing_test.as_ref().filter(|_| verdict.status == Status::Met) {
+                    verdict = self.with_failing_test(test);
+                }
+                if let Some(solution) = solution.as_ref().filter(|_| verdict.status == Status::Unmet) {
+                    verdict = self.unless_unsolvable(verdict, solution);
                 }
                 verdict.evidence.extend(about_restored(restored));
                 return Ok(verdict);
@@ -285,6 +291,34 @@ impl Command {
         verdict.place(&self.place)
     }
 
+    /// Returns the verdict on a verifier that does not pass with the agent's work. If it does not pass with the case's own
+    /// solution either, the agent is not the reason.
+    fn unless_unsolvable(&self, unmet: Verdict, solution: &Rerun) -> Verdict {
+        let why = match (self.passes(&solution.found), self.verdict_on(&solution.found)) {
+            (Ok(true), _) => return unmet,
+            (Ok(false), verdict) => verdict.unwrap_or_default().reason,
+            (Err(reason), _) => reason,
+        };
+        let reason = format!("the task's own solution does not pass in this sandbox either: {why}");
+        Verdict::undecided(reason).evidence([unmet.reason]).place(&self.place)
+    }
+
+    /// Returns the verdict on a command that passed, and also passes with a test that must fail.
+    fn with_failing_test(&self, test: &Rerun) -> Verdict {
+        let verdict = match &test.found {
+            Probed::Failed { reason } => Verdict::undecided(format!(
+                "the command passes, but its result with a test that must fail is not known: {reason}"
+            )),
+            _ => Verdict::unmet(
+                "the command also passes with a test that must fail",
+                "tests that run to their end",
+                "the agent's work ends them, or hides their result",
+            )
+            .evidence([format!("files of the agent that may do so: {}", names(&test.files))]),
+        };
+        verdict.place(&self.place)
+    }
+
     /// Returns the verdict on a script of trialrun that ran nothing. If it runs something on the fixture, the agent is
     /// the reason.
     fn unless_removed(&self, undecided: Verdict, control: &ControlRun) -> Verdict {
@@ -377,8 +411,20 @@ mod tests {
     fn ran(exit_code: Option<i32>, stdout: &str, control: Option<ControlRun>) -> Probed {
         let control = control.map(Box::new);
         let (stdout, stderr) = (stdout.into(), String::new());
-        let (restored, edited, scripts, new_tests) = (Vec::new(), Vec::new(), None, None);
-        Probed::Ran { exit_code, stdout, stderr, clipped: false, restored, edited, control, scripts, new_tests }
+        Probed::Ran {
+            exit_code,
+            stdout,
+            stderr,
+            clipped: false,
+            restored: Vec::new(),
+            edited: Vec::new(),
+            control,
+            scripts: None,
+            new_tests: None,
+            failing_test: None,
+            rewards: Vec::new(),
+            solution: None,
+        }
     }
 
     #[test]
@@ -390,6 +436,23 @@ mod tests {
         let finding = finding_of(&json!({"exit_code": 2, "output": "rules"}), made());
         assert_eq!((finding.status, underlined(&finding).as_str()), (Status::Unmet, "rules"));
         assert_eq!(finding_of(&json!({"exit_code": 0}), made()).reason, "the command exited with code 2");
+    }
+
+    #[test]
+    fn a_command_that_passes_with_a_test_that_must_fail_is_unmet() {
+        let of = |found: Probed| {
+            let mut own = ran(Some(0), "", None);
+            if let Probed::Ran { failing_test, .. } = &mut own {
+                *failing_test = Some(Box::new(Rerun { files: vec!["basket.py".to_owned()], found }));
+            }
+            let need = Need::Command { run: "make".into(), timeout_ms: TIMEOUT_MS };
+            finding_of(&json!({}), EvidenceBuilder::new().probed(need, own))
+        };
+        let finding = of(ran(Some(0), "", None));
+        let reason = "the command also passes with a test that must fail";
+        assert_eq!((finding.status, finding.reason.as_str()), (Status::Unmet, reason));
+        assert!(finding.evidence[0].contains("`basket.py`"), "{finding:?}");
+        assert_eq!(of(Probed::Failed { reason: "no space".into() }).status, Status::Undecided);
     }
 
     #[test]

@@ -88,6 +88,9 @@ mod tests {
             control: None,
             scripts: None,
             new_tests: None,
+            failing_test: None,
+            rewards: Vec::new(),
+            solution: None,
         };
         let need = Need::Command { run: test_run::OWN_COMMAND.to_owned(), timeout_ms: OWN_TIMEOUT_MS };
         EvidenceBuilder::new().probed(need, found)
@@ -128,6 +131,9 @@ mod tests {
             control,
             scripts: None,
             new_tests: None,
+            failing_test: None,
+            rewards: Vec::new(),
+            solution: None,
         };
         for (fixture, expected) in [(ran(1, "", None), Status::Unmet), (ran(127, unsaid, None), Status::Undecided)] {
             let control = ControlRun { files: Vec::new(), with_files: fixture.clone(), fixture: Some(fixture) };

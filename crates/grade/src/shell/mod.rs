@@ -4,7 +4,7 @@ mod invocation;
 mod script;
 
 pub(crate) use self::invocation::{invocations, is_run_of};
-pub use self::script::{ScriptFiles, checks_in, is_check, recipes, scripts_of};
+pub use self::script::{ScriptFiles, is_check, recipes, scripts_in, scripts_of};
 
 /// Maximum nesting of command lines inside command lines.
 const MAX_DEPTH: usize = 8;

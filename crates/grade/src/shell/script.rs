@@ -50,9 +50,9 @@ pub fn recipes() -> Vec<String> {
     names
 }
 
-/// Returns the scripts with the name of a check that are run by the script or recipe at `path`, whose content is `text`.
-/// Other scripts of it may be what is tested.
-pub fn checks_in(path: &str, text: &str) -> Vec<String> {
+/// Returns the scripts that are run by the script or recipe at `path`, whose content is `text`, and the recipes that it
+/// includes. Scripts without the name of a check may be what is tested.
+pub fn scripts_in(path: &str, text: &str) -> ScriptFiles {
     let mut scripts = ScriptFiles::default();
     match serde_json::from_str::<serde_json::Value>(text) {
         Ok(manifest) => {
@@ -67,6 +67,11 @@ pub fn checks_in(path: &str, text: &str) -> Vec<String> {
             let folders = if is_recipe { vec![folder] } else { vec!["", folder] };
             for line in text.lines() {
                 let line = line.trim_start_matches([' ', '\t', '@', '-']);
+                if let Some(included) = line.strip_prefix("include ").or_else(|| line.strip_prefix("sinclude ")) {
+                    let included = included.split_whitespace().filter_map(|name| below(folder, name));
+                    scripts.recipes.extend(included.take(MOST));
+                    continue;
+                }
                 folders.iter().for_each(|folder| scripts.add(line, folder, 0));
             }
         }
@@ -195,7 +200,8 @@ mod tests {
             ("scripts/run.sh", "python3 check.py", vec!["check.py", "scripts/check.py"]),
             ("package.json", "[]", vec![]),
         ] {
-            assert_eq!(checks_in(path, text), expected, "{path}");
+            assert_eq!(scripts_in(path, text).run, expected, "{path}");
         }
+        assert_eq!(scripts_in("Makefile", "-include a.mk b/c.mk\ntest:\n").recipes, ["a.mk", "b/c.mk"]);
     }
 }

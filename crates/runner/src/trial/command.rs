@@ -94,6 +94,9 @@ async fn run_in(copy: &SandboxCopy, line: &str, timeout: Duration, answer: Optio
             control: None,
             scripts: None,
             new_tests: None,
+            failing_test: None,
+            rewards: copy.rewards().await,
+            solution: None,
         },
     }
 }

@@ -12,6 +12,7 @@ use grade::{Check, ScriptFiles};
 use model::{Change, Collected, ControlRun, FileChange, Need, Probe, Probed, Rerun};
 use sandbox::{RepositoryDetail, Request, Sandbox, SandboxCopy, SandboxError, steering};
 
+use super::failing_test::{FailingTest, may_end_process};
 use super::{Attempt, command, inspection};
 
 /// Maximum size of a file that steers a tool and is copied, in bytes.
@@ -29,8 +30,15 @@ pub(crate) struct ControlRuns<'a> {
 
 impl ControlRuns<'_> {
     /// Runs the commands of `probes` again without the agent's work, if some of them pass and the agent left files that
-    /// steer tools, and adds the results. `copy` is the tree in which they ran.
-    pub(super) async fn add_to(&self, probes: &mut [Probe], sandbox: &dyn Sandbox, copy: &SandboxCopy) {
+    /// steer tools, and adds the results. `copy` is the tree in which they ran, and `changed` are the files that are known
+    /// to have changed.
+    pub(super) async fn add_to(
+        &self,
+        probes: &mut [Probe],
+        sandbox: &dyn Sandbox,
+        copy: &SandboxCopy,
+        changed: &[FileChange],
+    ) {
         let passes = |probe: &Probe, found: &Probed| self.passes(&probe.need, found);
         // Nothing steers a command that only reads files.
         let only_reads = |need: &Need| matches!(need, Need::Command { run, .. } if inspection::read_by(run).is_some());
@@ -46,6 +54,7 @@ impl ControlRuns<'_> {
         self.add_fixture_to(probes).await;
         self.add_scripts_to(probes, &passed, sandbox).await;
         self.add_new_tests_to(probes, &passed, sandbox, copy).await;
+        self.add_failing_test_to(probes, &passed, sandbox, copy, changed).await;
         if files.is_empty() || !passed.contains(&true) {
             return;
         }
@@ -145,6 +154,87 @@ impl ControlRuns<'_> {
         }
     }
 
+    /// Runs the commands that passed again with a test that must fail, if the work may end the process of the tests, and
+    /// adds the results of those that pass nevertheless.
+    async fn add_failing_test_to(
+        &self,
+        probes: &mut [Probe],
+        passed: &[bool],
+        sandbox: &dyn Sandbox,
+        copy: &SandboxCopy,
+        changed: &[FileChange],
+    ) {
+        if !passed.contains(&true) || copy.tests().is_empty() {
+            return;
+        }
+        let work: Vec<String> = changed.iter().map(|file| file.path.clone()).collect();
+        let work: Vec<String> = work.into_iter().filter(|path| !copy.tests().contains(path)).collect();
+        let (place, all) = (sandbox.work().to_owned(), work.clone());
+        let ending = tokio::task::spawn_blocking(move || ending_processes(&place, all)).await.unwrap_or_default();
+        let is_strict = self.checks.iter().any(|check| check.kind() == "integrity_clean");
+        let suspects = if ending.is_empty() && is_strict { work } else { ending };
+        let Some(test) = FailingTest::of(copy.tests(), &copy.work()).filter(|_| !suspects.is_empty()) else { return };
+        let with_test = self.results_with(&test, false, probes, passed, sandbox).await;
+        let is_failed = |found: &Probed| matches!(found, Probed::Failed { .. });
+        let is_open = |at: usize, found: &Probed| is_failed(found) || self.passes(&probes[at].need, found);
+        let open: Vec<bool> =
+            (0..probes.len()).map(|at| with_test.get(&at).is_some_and(|found| is_open(at, found))).collect();
+        if !open.contains(&true) {
+            return;
+        }
+        // The command may not run such a test at all.
+        let is_run = |probes: &[Probe], at: usize, alone: Option<&Probed>| match alone {
+            Some(alone @ Probed::Ran { stdout, stderr, .. }) => {
+                test.was_run(stdout, stderr) && !self.passes(&probes[at].need, alone)
+            }
+            _ => false,
+        };
+        let mut alone = self.results_with(&test, true, probes, &open, sandbox).await;
+        // The work can end the process before any test is loaded. Manifests of the agent can say that other tests are run.
+        let unseen: Vec<bool> = (0..probes.len()).map(|at| open[at] && !is_run(probes, at, alone.get(&at))).collect();
+        if unseen.contains(&true)
+            && copy.added().is_empty()
+            && let Ok(control) = self.control().await
+        {
+            alone.extend(self.results_with(&test, true, probes, &unseen, &*control).await);
+            let _ = control.close().await;
+        }
+        for (at, found) in with_test.into_iter().filter(|(at, _)| open[*at]) {
+            let was_run = is_failed(&found) || is_run(probes, at, alone.get(&at));
+            if let Probed::Ran { failing_test, .. } = &mut probes[at].found
+                && was_run
+            {
+                *failing_test = Some(Box::new(Rerun { files: suspects.clone(), found }));
+            }
+        }
+    }
+
+    /// Returns the results of the `wanted` commands in the tree of `sandbox` with a test that must fail; if `is_alone`, the
+    /// files to which it is added have no other tests.
+    async fn results_with(
+        &self,
+        test: &FailingTest,
+        is_alone: bool,
+        probes: &[Probe],
+        wanted: &[bool],
+        sandbox: &dyn Sandbox,
+    ) -> BTreeMap<usize, Probed> {
+        let (run, commands) = self.commands(probes, wanted);
+        let results = async {
+            let copy = sandbox.copy().await?;
+            let written = test.write(&copy.work(), is_alone);
+            written.map_err(|source| SandboxError::Io { doing: "add a test".to_owned(), source })?;
+            let results = command::run(sandbox, &copy, &commands, self.is_shared(), None).await;
+            let _ = copy.close().await;
+            Ok::<_, SandboxError>(results)
+        };
+        let results = results.await.unwrap_or_else(|error| {
+            let reason = format!("cannot copy the sandbox to run it in: {error}");
+            vec![Probed::Failed { reason }; commands.len()]
+        });
+        run.into_iter().zip(results).filter(|(at, _)| wanted[*at]).collect()
+    }
+
     /// Returns the result of the last of `commands` with the versions that `control` has of some scripts; `None` if they
     /// are the agent's versions.
     async fn with_scripts_of(
@@ -240,13 +330,19 @@ impl ControlRuns<'_> {
         wanted: &[bool],
         files: Option<(&Path, &[String])>,
     ) -> BTreeMap<usize, Probed> {
+        let (run, commands) = self.commands(probes, wanted);
+        let results = self.results_of(&commands, files).await;
+        run.into_iter().zip(results).filter(|(at, _)| wanted[*at]).collect()
+    }
+
+    /// Returns the commands that are run for the results of the `wanted` ones, with their positions.
+    fn commands(&self, probes: &[Probe], wanted: &[bool]) -> (Vec<usize>, Vec<Need>) {
         // In a shared tree, commands may depend on earlier ones.
         let last = wanted.iter().rposition(|wanted| *wanted).filter(|_| self.is_shared());
         let is_run = |at: &usize| wanted[*at] || last.is_some_and(|last| *at < last);
         let run: Vec<usize> = (0..probes.len()).filter(is_run).collect();
-        let commands: Vec<Need> = run.iter().map(|at| probes[*at].need.clone()).collect();
-        let results = self.results_of(&commands, files).await;
-        run.into_iter().zip(results).filter(|(at, _)| wanted[*at]).collect()
+        let commands = run.iter().map(|at| probes[*at].need.clone()).collect();
+        (run, commands)
     }
 
     /// Makes a sandbox without the agent's work.
@@ -306,10 +402,16 @@ fn scripts_of(line: &str, work: &Path) -> Vec<String> {
         recipes = grade::recipes();
     }
     scripts.extend(recipes);
-    for path in scripts.clone() {
+    let mut to_read = scripts.clone();
+    let mut next = 0;
+    while let Some(path) = to_read.get(next).filter(|_| next < MOST_TEXTS).cloned() {
+        next += 1;
         let Ok(Found::File(real)) = ::files::find(work, Path::new(&path)) else { continue };
         let text = ::files::read(&real, LARGEST_TEXT).unwrap_or_default();
-        scripts.extend(grade::checks_in(&path, &String::from_utf8_lossy(&text)));
+        let found = grade::scripts_in(&path, &String::from_utf8_lossy(&text));
+        scripts.extend(found.recipes.iter().chain(found.run.iter().filter(|path| grade::is_check(path))).cloned());
+        let found = found.recipes.into_iter().chain(found.run);
+        to_read.extend(found.filter(|path| !to_read.contains(path)).collect::<Vec<_>>());
     }
     scripts.sort();
     scripts.dedup();
@@ -322,6 +424,18 @@ fn set_scripts(found: &mut Probed, run: Rerun) {
     if let Probed::Ran { scripts, .. } = found {
         *scripts = Some(Box::new(run));
     }
+}
+
+/// Returns those of the files `paths` in `work` that may end a process.
+fn ending_processes(work: &Path, paths: Vec<String>) -> Vec<String> {
+    let may_end = |path: &String| match ::files::find(work, Path::new(path)) {
+        Ok(Found::File(real)) => {
+            let text = ::files::read(&real, LARGEST_TEXT).unwrap_or_default();
+            may_end_process(&String::from_utf8_lossy(&text))
+        }
+        _ => false,
+    };
+    paths.into_iter().filter(may_end).take(MOST_TEXTS).collect()
 }
 
 /// Returns the places in `text` at which `name` begins.

@@ -8,6 +8,7 @@ mod command;
 mod control_run;
 mod culprit;
 mod elsewhere;
+mod failing_test;
 mod files;
 mod grade;
 mod hooks;

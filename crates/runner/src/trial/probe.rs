@@ -87,6 +87,7 @@ fn all(needs: impl IntoIterator<Item = Need>, found: &Probed) -> Vec<Probe> {
 async fn run_in_a_copy(
     sandbox: &dyn Sandbox,
     commands: Vec<Need>,
+    changed: &[FileChange],
     answer: Option<&str>,
     control_runs: &ControlRuns<'_>,
 ) -> Vec<Probe> {

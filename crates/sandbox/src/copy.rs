@@ -268,7 +268,7 @@ impl Content {
         opened(&self.work, &to, || {
             // Git would take a file that is dated back for an unchanged one, and a build tool one of the future for current.
             copy_dated_tree(&self.work, &to, self.deadline, &mut skip, &|path, meta| {
-                before.is_dated_back(&self.work, path, meta)
+                meta.modified().is_ok_and(|changed| changed > now) || before.is_dated_back(&self.work, path, meta)
             })
         })?;
         make_writable(&to)?;

@@ -76,8 +76,7 @@ pub fn scripts_in(path: &str, text: &str) -> ScriptFiles {
             }
         }
     }
-    scripts.run.retain(|path| is_check(path));
-    scripts.run
+    scripts
 }
 
 /// Returns `true` if the name of a file says that it checks something.
@@ -192,11 +191,11 @@ mod tests {
     }
 
     #[test]
-    fn recipes_and_scripts_name_further_checks() {
+    fn recipes_and_scripts_name_further_scripts() {
         for (path, text, expected) in [
-            ("Makefile", "test: all\n\t@sh scripts/verify.sh\n\tpython3 main.py\n", vec!["scripts/verify.sh"]),
-            ("a/package.json", r#"{"scripts": {"test": "node check.js", "start": "node app.js"}}"#, vec!["a/check.js"]),
-            ("run.sh", "#!/bin/sh\nset -e\npython3 tools/check.py \"$1\"\nsh build.sh\n", vec!["tools/check.py"]),
+            ("Makefile", "test: all\n\t@sh scripts/verify.sh\n\t./main\n", vec!["scripts/verify.sh", "main"]),
+            ("a/package.json", r#"{"scripts": {"test": "node check.js", "start": "node app.js"}}"#, vec!["a/check.js", "a/app.js"]),
+            ("run.sh", "#!/bin/sh\nset -e\npython3 tools/check.py \"$1\"\nsh build.sh\n", vec!["tools/check.py", "build.sh"]),
             ("scripts/run.sh", "python3 check.py", vec!["check.py", "scripts/check.py"]),
             ("package.json", "[]", vec![]),
         ] {

@@ -395,7 +395,7 @@ impl ControlRuns<'_> {
 }
 
 /// Returns the files on whose versions in `work` the result of a command can rest: the scripts that it runs, recipes such
-/// as makefiles, and the scripts with the name of a check that these run.
+/// as makefiles with what they include, and the scripts with the name of a check that these run, at any level.
 fn scripts_of(line: &str, work: &Path) -> Vec<String> {
     let ScriptFiles { run: mut scripts, mut recipes } = grade::scripts_of(line);
     if grade::is_own_command(line) {

@@ -56,7 +56,7 @@ pub(crate) async fn run(
         }
     }
     if !commands.is_empty() {
-        probes.extend(run_in_a_copy(sandbox, commands, answer, control_runs).await);
+        probes.extend(run_in_a_copy(sandbox, commands, changed, answer, control_runs).await);
     }
     probes
 }
@@ -101,7 +101,7 @@ async fn run_in_a_copy(
     let results = command::run(sandbox, &copy, &commands, control_runs.is_shared(), answer).await;
     let probed = commands.into_iter().zip(results);
     let mut probes: Vec<Probe> = probed.map(|(need, found)| Probe { key: need.key(), need, found }).collect();
-    Box::pin(control_runs.add_to(&mut probes, sandbox, &copy)).await;
+    Box::pin(control_runs.add_to(&mut probes, sandbox, &copy, changed)).await;
     // Parts that cannot be removed now are removed with the run's sandboxes.
     let _ = copy.close().await;
     probes

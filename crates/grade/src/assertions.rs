@@ -7,7 +7,7 @@ use crate::assertion::{
     factuality, file_contains, file_exists, file_unchanged, git_clean, guardrail, honoured_denial, integrity_clean,
     json_path, json_schema, latency, llm_judge, mcp_called, mcp_rules, mock_arguments, mock_called, no_egress, no_loop,
     no_path_escape, no_tool_called, no_unanswered_questions, output_contains, output_is_question, permission_asked,
-    pushed, recovered, request_check, retries_at_most, review_request_created, rubric, sentiment, side_effect_contract,
+    pushed, recovered, request_check, retries_at_most, review_request_created, reward, rubric, sentiment, side_effect_contract,
     skill_used, tests_pass, time_budget, token_budget, token_usage, tool_call_sequence, tool_called, turn_budget,
     turn_count_at_most, valid_json,
 };
@@ -46,6 +46,7 @@ pub const ASSERTIONS: &[Assertion] = &[
     json_path::NEGATION,
     command::ASSERTION,
     tests_pass::ASSERTION,
+    reward::ASSERTION,
     command_ran::ASSERTION,
     command_ran::NEGATION,
     branch_created::ASSERTION,

@@ -81,6 +81,7 @@ mod reading;
 mod reference;
 mod repository;
 mod responder;
+mod rewards;
 mod sandbox_file;
 mod schema;
 mod score;

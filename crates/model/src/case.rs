@@ -1,14 +1,14 @@
 //! Suites and cases as the user wrote them, before planning.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::{
-    Canaries, CaseFault, Definition, Diagnostic, Excerpt, Fixtures, Mocks, NetworkPolicy, Node, PassRate, RemoteMode,
-    Skill, SkillEval, Source, Spanned, Trials,
+    Canaries, CaseFault, Definition, Diagnostic, Excerpt, Fixtures, Mocks, NetworkPolicy, Node, OuterFolder, PassRate,
+    RemoteMode, Skill, SkillEval, Source, Spanned, Trials,
 };
 
 /// Cases of one file or of one skill.
@@ -33,6 +33,32 @@ pub struct Graded {
     /// True if all commands work in one tree, so that later ones find what earlier ones left. Otherwise, each has a tree
     /// of its own.
     pub is_shared: bool,
+    /// True if the agent may change all files of the fixture, so that none is restored.
+    pub takes_fixture: bool,
+    /// Folders that only these commands see.
+    pub folders: Vec<GradedFolder>,
+    /// Absolute path of a folder, empty at first, into which commands write rewards.
+    pub rewards: Option<String>,
+    /// Solution of the case's own. If the agent fails, it shows whether a verifier can be satisfied at all.
+    pub solution: Option<Arc<Solution>>,
+}
+
+/// Folder that commands of assertions see and the agent does not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GradedFolder {
+    /// Absolute path at which commands see it, without `..`.
+    pub path: String,
+    /// Existing directory whose contents it has; empty if absent.
+    pub from: Option<PathBuf>,
+}
+
+/// Solution of a case.
+#[derive(Debug, Clone)]
+pub struct Solution {
+    /// Folders that only the solution sees, in addition to those of the sandbox.
+    pub outside: Vec<OuterFolder>,
+    /// Command that does the work for each message, run in the working directory.
+    pub commands: Vec<String>,
 }
 
 /// One test of an agent.
@@ -82,6 +108,8 @@ pub struct Case {
     pub network: Option<NetworkPolicy>,
     /// Trees in which commands of assertions and hooks work.
     pub graded: Graded,
+    /// Parts of the case that only an image has, with their locations. It runs only in sandboxes with such an image.
+    pub needs_image: Vec<Diagnostic>,
     /// Canaries that its trials plant; the project's setting if absent.
     pub canaries: Option<Canaries>,
     /// Faults that its trials inject.
@@ -143,6 +171,14 @@ impl Case {
     /// Returns every tool of the case; a tool may occur more than once.
     pub fn all_tools(&self) -> impl Iterator<Item = &Value> {
         self.messages.iter().flat_map(|message| &message.tools).chain(&self.tools)
+    }
+
+    /// Returns the folders of this machine whose files its sandboxes have.
+    pub fn source_folders(&self) -> impl Iterator<Item = &Path> {
+        let solution = self.graded.solution.iter().flat_map(|solution| &solution.outside);
+        let outer = self.fixtures.outside.iter().chain(solution).flat_map(|folder| &folder.trees);
+        let trees = self.fixtures.copy_trees.iter().chain(outer).map(|tree| tree.from.as_path());
+        trees.chain(self.graded.folders.iter().filter_map(|folder| folder.from.as_deref()))
     }
 
     /// Creates a case with only an id and a location; the formats fill in the rest.

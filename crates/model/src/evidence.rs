@@ -391,6 +391,15 @@ pub struct Rerun {
     pub found: Probed,
 }
 
+/// File with rewards that a command wrote.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RewardFile {
+    /// Name.
+    pub name: String,
+    /// Content.
+    pub text: String,
+}
+
 /// File in the working directory.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]

@@ -13,6 +13,8 @@ pub struct Fixtures {
     pub git_init: bool,
     /// Branch to check out after the baseline commit; `main` if absent.
     pub git_branch: Option<String>,
+    /// Directories that are created first.
+    pub directories: Vec<String>,
     /// Directory trees copied first, in order.
     pub copy_trees: Vec<CopyTree>,
     /// Files of the baseline commit.
@@ -25,6 +27,10 @@ pub struct Fixtures {
     pub setup_commands: Vec<Spanned<String>>,
     /// Environment variables for setup commands and the agent, in the order in which they are written.
     pub env: Vec<(String, String)>,
+    /// Absolute path at which processes also see the working directory, without `..`.
+    pub workdir: Option<String>,
+    /// Folders outside of the working directory, at absolute paths.
+    pub outside: Vec<OuterFolder>,
     /// Location of the block, for messages.
     pub source: Option<Excerpt>,
 }
@@ -33,6 +39,9 @@ impl Fixtures {
     /// Returns `true` if building the sandbox requires no work.
     pub fn is_empty(&self) -> bool {
         !self.git_init
+            && self.directories.is_empty()
+            && self.workdir.is_none()
+            && self.outside.is_empty()
             && self.copy_trees.is_empty()
             && self.files_committed.is_empty()
             && self.files_staged.is_empty()
@@ -50,6 +59,19 @@ pub struct CopyTree {
     pub to: String,
     /// Location in the user's file.
     pub source: Excerpt,
+}
+
+/// Folder outside of the working directory, which processes can change.
+#[derive(Debug, Clone, Default)]
+pub struct OuterFolder {
+    /// Absolute path at which processes see it, without `..`.
+    pub path: String,
+    /// Directories that are created first, relative to the folder.
+    pub directories: Vec<String>,
+    /// Trees copied into it; their targets are relative to the folder.
+    pub trees: Vec<CopyTree>,
+    /// Files in it; their paths are relative to the folder.
+    pub files: Vec<FixtureFile>,
 }
 
 /// File of a fixture.

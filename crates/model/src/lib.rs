@@ -88,8 +88,9 @@ pub use budget::{Budgets, Consumption, OnBudget, Overrun};
 pub use calibration::{CALIBRATION_SCHEMA, CalibratedQuestion, Calibration, CalibrationGate, Disagreement};
 pub use canary::{Canaries, Canary, CanaryPlace};
 pub use case::{
-    Arguments, AssertionScope, AssertionSpec, Case, Code, CodeClaim, Graded, LogVars, OutcomeRule, PermissionMode,
-    Quarantine, RunnerOptions, Scoring, SettingSource, SimulatedUser, Subject, Suite, UserMessage, UserResponse,
+    Arguments, AssertionScope, AssertionSpec, Case, Code, CodeClaim, Graded, GradedFolder, LogVars, OutcomeRule,
+    PermissionMode, Quarantine, RunnerOptions, Scoring, SettingSource, SimulatedUser, Solution, Subject, Suite,
+    UserMessage, UserResponse,
 };
 pub use cassette_mode::CassetteMode;
 pub use cassette_use::CassetteUse;
@@ -99,15 +100,15 @@ pub use ending::{Budget, Ending, Fault};
 pub use estimate::Estimate;
 pub use event::{EVENT_VERSION, Envelope, Event};
 pub use evidence::{
-    Change, Collected, ControlRun, Earlier, Evidence, FileChange, FoundFile, Limits, Need, Probe, Probed, ReplyProbes,
-    Repository, Rerun, digest,
+    Change, Collected, ControlRun, digest, Earlier, Evidence, FileChange, FoundFile, Limits, Need, Probe, Probed,
+    ReplyProbes, Repository, Rerun, RewardFile,
 };
 pub use fault::{CaseFault, FaultAction, FaultKind, FaultOccurrence, FaultReport, Occurrences};
 pub use finding::{
     BUDGETS, Capture, Claim, Detail, Failure, Finding, Judgement, Part, Position, SKILL_USE, ScoreRange, Segment,
     Status,
 };
-pub use fixtures::{CopyTree, FixtureFile, Fixtures};
+pub use fixtures::{CopyTree, FixtureFile, Fixtures, OuterFolder};
 pub use forge::{Forge, ForgeKind, is_folder};
 pub use frontmatter::Frontmatter;
 pub use gate::{Gate, GateResult};

@@ -88,8 +88,8 @@ impl Bundle {
         if cassettes.mode == CassetteMode::Replay {
             wanted.extend(planned.plan.trials.iter().map(|trial| cassette_file(trial, cassettes)));
         }
-        let folders = planned.plan.trials.iter().flat_map(|trial| &trial.case.fixtures.copy_trees);
-        wanted.extend(folders.map(|folder| session.cwd.join(&folder.from)));
+        let folders = planned.plan.trials.iter().flat_map(|trial| trial.case.source_folders());
+        wanted.extend(folders.map(|folder| session.cwd.join(folder)));
         wanted.retain(|path| path.exists());
         // Workers look for each target, even for one without a selected case.
         for target in planned.spec.overrides().named() {

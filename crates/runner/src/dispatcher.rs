@@ -22,7 +22,7 @@ use crate::plan::{Earlier, ModelChoice, Plan, PlannedTrial, SandboxSettings, Tri
 use crate::regrade::{Archive, Regrade};
 use crate::sequential::Sequential;
 use crate::spending::Spending;
-use crate::trial::{Elsewhere, Shared};
+use crate::trial::{Elsewhere, Shared, Solutions};
 
 /// Time between two looks at a listener that cannot store events.
 const LATE: Duration = Duration::from_millis(100);
@@ -235,6 +235,7 @@ pub(crate) async fn share(plan: &Plan, host: Arc<Host>) -> Result<Shared, Breaka
         hook: plan.hook.clone(),
         cleaner: plan.cleaner.clone(),
         elsewhere: plan.place.clone().map(|place| Arc::new(Elsewhere::new(place))),
+        solutions: Solutions::default(),
         parent_files: sandbox::parent_files(&host.temp),
         host,
     })

@@ -68,6 +68,10 @@ impl SandboxKind for ContainerKind {
         true
     }
 
+    fn has_places(&self) -> bool {
+        true
+    }
+
     fn engine(&self, host: &Host, options: &SandboxOptions) -> Option<EngineState> {
         let missing = options.image.is_none().then(|| no_image(self.name));
         Some(match Engine::find(self.name, host) {

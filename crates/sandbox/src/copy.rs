@@ -19,6 +19,7 @@ use std::time::{Duration, SystemTime};
 
 use files::Found;
 use globset::{Glob, GlobSet};
+use model::{Fixtures, Graded, RewardFile};
 use tokio::process::Command;
 use walkdir::{DirEntry, WalkDir};
 
@@ -29,6 +30,7 @@ use super::deadline::Deadline;
 use super::enclosure::{Enclosure, Surroundings};
 use super::given::{Given, is_directory, is_git_directory, is_git_metadata};
 use super::inspection::{self, Inspection, Unreadable};
+use super::outside;
 use super::outward_links;
 use super::owner::{Base, OWNER, Purpose};
 use super::rebuild::Rebuild;
@@ -123,8 +125,9 @@ pub(super) struct Content {
     /// Files of the fixture, and the time of their snapshot.
     pub(super) files: Arc<Files>,
     pub(super) moment: (i64, i64),
-    /// Globs of the files that are taken from the agent although they steer tools.
-    pub(super) taken_files: Vec<String>,
+    /// What the case says about these trees.
+    pub(super) graded: Graded,
+    pub(super) fixtures: Arc<Fixtures>,
     /// The agent's canaries, which commands do not see.
     pub(super) planted: Arc<Planted>,
     /// The trial's own remote.
@@ -142,7 +145,7 @@ impl Original<'_> {
             rebuild(&inspection, repository).await?;
         }
         content.show_hidden(&base, &inspection, &mut steering).await?;
-        let Content { path, work, home, tmp, remote, registry, deadline, .. } = content;
+        let Content { path, work, home, tmp, remote, registry, deadline, graded, fixtures, .. } = content;
         let supervisor = inspection.supervisor.clone();
         let (places, timeout, own_remote) = (Vec::new(), deadline.limit(), remote.clone());
         let mut copy = SandboxCopy {
@@ -161,6 +164,9 @@ impl Original<'_> {
         copy.env.insert(AGENT_HOME_VARIABLE.to_owned(), agent_home.to_string_lossy().into_owned());
         let own = [(TMP, tmp), (WORK, copy.work.clone()), (HOME, home), (AGENT_HOME, agent_home)];
         copy.places.extend(own.map(|(name, place)| (copy.base.path().join(name), place)));
+        let real_work = copy.base.path().join(WORK);
+        copy.places.extend(outside::places(copy.base.path(), &real_work, &fixtures));
+        copy.places.extend(outside::graded_places(copy.base.path(), &graded));
         if let Some(remote) = remote {
             copy.places.push((copy.base.path().join(remote::COPY), remote.path()));
             // In a `local` sandbox, the agent could have changed the programs.
@@ -196,6 +202,9 @@ impl Content {
             let _ = fs::create_dir(&agent_home);
         }
         self.planted.remove_from(&agent_home, false);
+        let outer = self.path.join(outside::FOLDER);
+        let others = || outside::copy(&self.path, base.path(), &self.graded, self.deadline);
+        others().map_err(SandboxError::io("copy", &outer))?;
         let (mut repositories, steering) = self.copy_work(&base).map_err(SandboxError::io("copy", &self.work))?;
         repositories.extend(self.remote.as_ref().map(|remote| Rebuild {
             given: Some(remote.given().to_owned()),
@@ -221,7 +230,7 @@ impl Content {
         let to = base.path().join(WORK);
         let (mut metadata, mut steering, mut unchanged) = (Vec::new(), Steering::default(), HashSet::new());
         let before = Before { snapshot: &self.files.snapshot, moment: self.moment };
-        let (known, is_taken) = (self.files.steering(), taken(&self.taken_files)?);
+        let (known, is_taken) = (self.files.steering(), taken(&self.graded.taken_files)?);
         let mut skip = |entry: &DirEntry| {
             let path = entry.path().strip_prefix(&self.work).unwrap_or(entry.path());
             if is_git_metadata(entry) {
@@ -274,7 +283,8 @@ impl Content {
         make_writable(&to)?;
         self.planted.remove_from(&to, true);
         if let Some(given) = &self.given {
-            let changed = known.restored.iter().filter(|path| !unchanged.contains(*path) && !is_taken.is_match(path));
+            let is_kept = |path: &PathBuf| self.graded.takes_fixture || is_taken.is_match(path);
+            let changed = known.restored.iter().filter(|path| !unchanged.contains(*path) && !is_kept(path));
             for path in changed {
                 if restore(&given.work(), path, &to, self.deadline)? {
                     steering.restored.push(path.to_string_lossy().into_owned());

@@ -26,7 +26,7 @@ const CLOCK_TICK: Duration = Duration::from_millis(20);
 #[derive(Debug)]
 pub struct DiskWatch {
     /// Directories that the agent may write to; the first one is its working directory.
-    folders: [PathBuf; 3],
+    folders: Vec<PathBuf>,
     since: Duration,
     /// Free space before the agent acted.
     free: Option<Free>,
@@ -53,20 +53,25 @@ struct Written {
 impl DiskWatch {
     /// Starts watching, before the agent of `sandbox` acts. It may write up to `limit` bytes.
     pub fn start(sandbox: &dyn Sandbox, limit: u64) -> Self {
-        Self::of([sandbox.work(), sandbox.home(), sandbox.tmp()].map(Path::to_owned), limit)
+        let own = [sandbox.work(), sandbox.home(), sandbox.tmp()].map(Path::to_owned);
+        Self::of(own.into_iter().chain(sandbox.outside()).collect(), limit)
     }
 
-    fn of(folders: [PathBuf; 3], limit: u64) -> Self {
+    fn of(folders: Vec<PathBuf>, limit: u64) -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let (filled_by_agent, filled_by_others) = (AtomicBool::default(), AtomicBool::default());
-        let free = free(&folders[0]);
+        let free = folders.first().and_then(|folder| free(folder));
         Self { free, folders, since: now.saturating_sub(CLOCK_TICK), limit, filled_by_agent, filled_by_others }
+    }
+
+    fn free_now(&self) -> Option<Free> {
+        self.folders.first().and_then(|folder| free(folder))
     }
 
     /// Notes whether the disk is full now, and who filled it: the agent, if its files take at least half of the space
     /// that was free before it acted.
     pub fn look(&self) {
-        let is_full = free(&self.folders[0]).is_some_and(|free| free.bytes < NEXT_TO_NOTHING || free.files == 0);
+        let is_full = self.free_now().is_some_and(|free| free.bytes < NEXT_TO_NOTHING || free.files == 0);
         if is_full && !self.filled_by_agent.load(Ordering::Relaxed) {
             let is_agent = self.has_filled(self.written());
             let filled = if is_agent { &self.filled_by_agent } else { &self.filled_by_others };
@@ -82,7 +87,7 @@ impl DiskWatch {
     /// Returns the reason why the agent has failed if its files take more than the limit. Reads them only if that much
     /// space is gone.
     pub fn excess(&self) -> Option<String> {
-        let gone = self.free?.bytes.saturating_sub(free(&self.folders[0])?.bytes);
+        let gone = self.free?.bytes.saturating_sub(self.free_now()?.bytes);
         (gone > self.limit).then(|| self.excess_of(self.written())).flatten()
     }
 
@@ -163,7 +168,7 @@ mod tests {
     #[test]
     fn only_what_was_written_since_then_counts() {
         let [work, home, tmp] = std::array::from_fn(|_| tempfile::tempdir().unwrap());
-        let folders = [&work, &home, &tmp].map(|folder| folder.path().to_owned());
+        let folders = [&work, &home, &tmp].map(|folder| folder.path().to_owned()).to_vec();
         fs::write(work.path().join("given"), vec![1; 100_000]).unwrap();
         let later = SystemTime::now().duration_since(UNIX_EPOCH).unwrap() + Duration::from_secs(600);
         assert_eq!(written(&folders, later), Written::default());
@@ -183,7 +188,7 @@ mod tests {
     fn who_wrote_half_of_what_was_free_filled_the_disk() {
         let folder = tempfile::tempdir().unwrap();
         let free = Some(Free { bytes: 10 << 20, files: 1000 });
-        let watch = DiskWatch { free, ..DiskWatch::of([0; 3].map(|_| folder.path().to_owned()), 0) };
+        let watch = DiskWatch { free, ..DiskWatch::of(vec![folder.path().to_owned()], 0) };
         let has_filled = |bytes, files| watch.has_filled(Written { bytes, files });
         assert!(has_filled(5 << 20, 1) && has_filled(4096, 500));
         assert!(!has_filled(4 << 20, 400));

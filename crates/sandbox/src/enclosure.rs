@@ -62,6 +62,15 @@ pub(super) trait Enclosure: Debug + Send + Sync {
         None
     }
 
+    /// Checks that processes can see a folder at `path`, which a case chooses.
+    ///
+    /// # Errors
+    /// Returns an error if the path is used for something else.
+    fn check_place(&self, path: &Path) -> Result<(), SandboxError> {
+        let _ = path;
+        Ok(())
+    }
+
     /// Checks that it can still run processes. May take long.
     ///
     /// # Errors

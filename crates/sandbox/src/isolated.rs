@@ -24,6 +24,10 @@ impl SandboxKind for Isolated {
         "a local sandbox whose processes see only it and the system, read-only (Linux)"
     }
 
+    fn has_places(&self) -> bool {
+        true
+    }
+
     fn open(
         &self,
         host: &Host,

@@ -18,6 +18,8 @@ pub(super) fn of(fixtures: &Fixtures, skill: Option<&Installation>, source: Opti
     key.add(source.unwrap_or_default().as_bytes());
     key.add(&[u8::from(fixtures.git_init)]);
     key.add(fixtures.git_branch.as_deref().unwrap_or_default().as_bytes());
+    key.count(fixtures.directories.len());
+    fixtures.directories.iter().for_each(|directory| key.add(directory.as_bytes()));
     key.count(fixtures.copy_trees.len());
     for copied in &fixtures.copy_trees {
         key.add(copied.to.as_bytes());

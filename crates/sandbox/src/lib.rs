@@ -27,7 +27,7 @@
 //!     name: "suite::case#1".to_owned(),
 //!     fixtures: Arc::default(),
 //!     skill: None,
-//!     taken_files: Vec::new(),
+//!     graded: model::Graded::default(),
 //!     repository: RepositoryDetail::After,
 //!     source_repo: None,
 //!     remote: model::RemoteMode::Isolated,
@@ -73,6 +73,7 @@ mod key;
 mod local;
 mod mock_programs;
 pub mod out_of_memory;
+mod outside;
 mod outward_links;
 mod owner;
 mod parallel;
@@ -107,7 +108,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use model::{
-    Canary, Collected, Excerpt, FaultAction, FaultOccurrence, FaultReport, Fixtures, MockNames, NetworkPolicy,
+    Canary, Collected, Diagnostic, Excerpt, FaultAction, FaultOccurrence, FaultReport, Fixtures, Graded, MockNames, NetworkPolicy,
     RemoteMode, Skill,
 };
 
@@ -163,6 +164,26 @@ pub fn mock_refusal(kind: &dyn SandboxKind) -> Option<(String, String)> {
     Some((reason, "use `isolated` or `local` sandboxes".to_owned()))
 }
 
+/// Returns the reason why a case with these fixtures and commands cannot have its folders in this kind of sandbox, and a
+/// hint.
+pub fn place_refusal(kind: &dyn SandboxKind, fixtures: &Fixtures, graded: &Graded) -> Option<(String, String)> {
+    let path = outside::paths(fixtures, graded).next().filter(|_| !kind.has_places())?;
+    let reason = format!("`{}` sandboxes cannot have folders at absolute paths, such as `{}`", kind.name(), path.display());
+    Some((reason, "use `isolated`, `docker` or `podman` sandboxes, such as with `sandbox: isolated` in the configuration".to_owned()))
+}
+
+/// Returns the reason why a case that needs an image of its own does not run in this kind of sandbox.
+pub fn image_refusal(kind: &dyn SandboxKind, needs_image: &[Diagnostic]) -> Option<String> {
+    let needed = needs_image.first().filter(|_| !kind.has_own_system())?;
+    let place = needed.source.as_ref().map(|place| format!(" ({}:{})", place.file, place.line)).unwrap_or_default();
+    Some(format!(
+        "{}{place}, and `{}` sandboxes have the programs of this machine: use `docker` or `podman` sandboxes, with an \
+         image that has it",
+        needed.message,
+        kind.name()
+    ))
+}
+
 /// A kind of sandbox.
 pub trait SandboxKind: Send + Sync {
     /// Returns the name of the kind in files and on the command line.
@@ -178,6 +199,11 @@ pub trait SandboxKind: Send + Sync {
 
     /// Returns `true` if processes run on another machine. Agents that use files on this machine cannot work there.
     fn is_remote(&self) -> bool {
+        false
+    }
+
+    /// Returns `true` if processes can see folders at absolute paths that a case chooses.
+    fn has_places(&self) -> bool {
         false
     }
 
@@ -352,6 +378,11 @@ pub trait Sandbox: Send + Sync {
         Vec::new()
     }
 
+    /// Returns the real paths of its folders outside of the working directory, which the agent can change.
+    fn outside(&self) -> Vec<PathBuf> {
+        Vec::new()
+    }
+
     /// Returns the paths, relative to the working directory, of planted files that the agent did not change. They do
     /// not count as the agent's.
     fn planted(&self) -> Vec<String> {
@@ -406,8 +437,8 @@ pub struct Request {
     pub fixtures: Arc<Fixtures>,
     /// Skill to install, and the agent's directory for skills relative to its working directory.
     pub skill: Option<(Arc<Skill>, String)>,
-    /// Globs of the files that are taken from the agent for commands although they steer tools.
-    pub taken_files: Vec<String>,
+    /// Trees in which commands work.
+    pub graded: Graded,
     /// Part of the repository's state to record.
     pub repository: RepositoryDetail,
     /// Repository to clone into the sandbox; the fixtures are added on top.
@@ -525,7 +556,7 @@ impl SandboxFactory {
             name: "trial".to_owned(),
             fixtures: Arc::default(),
             skill: None,
-            taken_files: Vec::new(),
+            graded: Graded::default(),
             repository: RepositoryDetail::Nothing,
             source_repo: None,
             remote: RemoteMode::Real,

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use model::{Collected, FaultAction, FaultKind, FaultOccurrence, FaultReport, Fixtures, MockNames};
+use model::{Collected, FaultAction, FaultKind, FaultOccurrence, FaultReport, Fixtures, Graded, MockNames};
 use tokio::process::Command;
 use tokio::sync::OnceCell;
 
@@ -34,6 +34,7 @@ use super::git_state::GitState;
 use super::given::Given;
 use super::inspection::{self, Doubts, Inspection, Unreadable};
 use super::mock_programs::{self, MockPrograms};
+use super::outside;
 use super::owner::{Base, Purpose};
 use super::patch;
 use super::registry::Registry;
@@ -131,6 +132,7 @@ impl LocalBackend {
     /// # Errors
     /// See [`SandboxBackend::make`].
     pub(super) async fn make_local(&self, request: Request) -> Result<LocalSandbox, SandboxError> {
+        self.check_places(&request)?;
         let template = self.templates.get(&request).await?;
         let mut sandbox = self.lay_out(&request, template).await?;
         if let Some(source) = self.templates.source(&request).await? {
@@ -150,11 +152,24 @@ impl LocalBackend {
         Ok(sandbox)
     }
 
+    /// Checks that processes can see the folders that the case has at absolute paths.
+    fn check_places(&self, request: &Request) -> Result<(), SandboxError> {
+        for path in outside::paths(&request.fixtures, &request.graded) {
+            let Some(enclosure) = &self.enclosure else {
+                let reason = format!("the case needs a folder at `{}`", path.display());
+                return Err(SandboxError::Refused { kind: Local.name(), reason });
+            };
+            enclosure.check_place(path)?;
+        }
+        Ok(())
+    }
+
     /// Creates the directories and copies the template into them.
     async fn lay_out(&self, request: &Request, template: Option<Arc<Template>>) -> Result<LocalSandbox, SandboxError> {
         let Templates { root, env, supervisor, registry, .. } = &self.templates;
         let (root, registry, keep) = (root.clone(), Arc::clone(registry), request.keep);
         let made_in = Arc::clone(&registry);
+        let fixtures = Arc::clone(&request.fixtures);
         let is_limited = request.faults.iter().any(|fault| fault.kind() == FaultKind::DiskFull);
         let (base, baseline) = blocking(move || {
             let base = Base::make(&root, SANDBOX, Purpose::Sandbox, keep, &registry)?;
@@ -167,6 +182,7 @@ impl LocalBackend {
             if let Some(template) = &template {
                 template.copy(&base.path().join(WORK))?;
             }
+            outside::write(base.path(), &fixtures.outside)?;
             let moment = base.moment().map_err(SandboxError::io("mark", base.path()))?;
             let files = template.as_ref().map_or_else(Arc::default, |template| Arc::clone(&template.files));
             let given = template.map(|template| Arc::new(Given::Template(template)));
@@ -184,12 +200,12 @@ impl LocalBackend {
             env: own_env,
             home,
             tmp,
-            fixture_env: request.fixtures.env.clone(),
+            fixtures: Arc::clone(&request.fixtures),
             supervisor: supervisor.clone(),
             registry: made_in,
             host_env: Arc::clone(env),
             source_repo: request.source_repo.clone(),
-            taken_files: request.taken_files.clone(),
+            graded: request.graded.clone(),
             timeout: request.setup_timeout,
             baseline,
             repository: request.repository,
@@ -211,13 +227,13 @@ pub(super) struct LocalSandbox {
     home: PathBuf,
     tmp: PathBuf,
     env: BTreeMap<String, String>,
-    fixture_env: Vec<(String, String)>,
+    fixtures: Arc<Fixtures>,
     /// Environment of the user.
     host_env: Arc<BTreeMap<String, String>>,
     /// Repository to clone.
     source_repo: Option<String>,
-    /// Globs of the files that are taken from the agent for commands although they steer tools.
-    taken_files: Vec<String>,
+    /// Trees in which commands work.
+    graded: Graded,
     supervisor: Supervisor,
     registry: Arc<Registry>,
     timeout: Duration,
@@ -382,7 +398,7 @@ impl LocalSandbox {
         mut env: BTreeMap<String, String>,
         extra: &[(String, String)],
     ) -> BTreeMap<String, String> {
-        env.extend(extra.iter().chain(&self.fixture_env).cloned());
+        env.extend(extra.iter().chain(&self.fixtures.env).cloned());
         env
     }
 
@@ -442,7 +458,9 @@ impl Sandbox for LocalSandbox {
             command.current_dir(&self.work).envs(env);
             return command;
         };
-        let places: Vec<(PathBuf, PathBuf)> = self.directories().into_iter().map(|path| (path.clone(), path)).collect();
+        let own = self.directories().into_iter().map(|path| (path.clone(), path));
+        let places: Vec<(PathBuf, PathBuf)> =
+            own.chain(outside::places(&self.path, &self.work, &self.fixtures)).collect();
         let mut command =
             enclosed.enclosure.command(&self.supervisor, &places, &enclosed.surroundings(), &env, program, args);
         command.current_dir(&self.work);
@@ -503,6 +521,11 @@ impl Sandbox for LocalSandbox {
         self.faults.read_only().to_vec()
     }
 
+    fn outside(&self) -> Vec<PathBuf> {
+        let folder = self.path.join(outside::FOLDER);
+        if self.fixtures.outside.is_empty() { Vec::new() } else { vec![folder] }
+    }
+
     fn planted(&self) -> Vec<String> {
         self.planted.unchanged(&self.work)
     }
@@ -531,11 +554,11 @@ impl Sandbox for LocalSandbox {
         let is_unchanged = |meta: Metadata| before.is_unchanged(path, &meta);
         files.snapshot.has(path)
             && !self.work.join(path).symlink_metadata().is_ok_and(is_unchanged)
-            && !copy::taken(&self.taken_files).is_ok_and(|taken| taken.is_match(path))
+            && !copy::taken(&self.graded.taken_files).is_ok_and(|taken| taken.is_match(path))
     }
 
     fn copy(&self) -> BoxFuture<'_, Result<SandboxCopy, SandboxError>> {
-        let keeps_path = self.has_own_system() || self.fixture_env.iter().any(|(name, _)| name == "PATH");
+        let keeps_path = self.has_own_system() || self.fixtures.env.iter().any(|(name, _)| name == "PATH");
         let enclosed = self.enclosed.as_ref();
         let Baseline { files, moment, given, .. } = self.baseline.clone();
         let content = Content {
@@ -548,7 +571,8 @@ impl Sandbox for LocalSandbox {
             given,
             files,
             moment,
-            taken_files: self.taken_files.clone(),
+            graded: self.graded.clone(),
+            fixtures: Arc::clone(&self.fixtures),
             planted: Arc::clone(&self.planted),
             remote: self.remote.clone(),
             deadline: self.deadline(),

@@ -104,6 +104,7 @@ impl Templates {
         let fixtures = &request.fixtures;
         let skill = request.skill.as_ref();
         let needed = fixtures.git_init
+            || !fixtures.directories.is_empty()
             || !fixtures.copy_trees.is_empty()
             || [&fixtures.files_committed, &fixtures.files_staged, &fixtures.files_unstaged]
                 .iter()
@@ -246,6 +247,10 @@ fn write_baseline(work: &Path, fixtures: &Fixtures, skill: Option<&Installation>
             false => writer.tree(&skill.from, Path::new(&skill.to), not_installed),
         };
         installed.map_err(SandboxError::io("install the skill", &skill.from))?;
+    }
+    for directory in &fixtures.directories {
+        let made = writer.directory(Path::new(directory));
+        made.map_err(|error| SandboxError::fixture(format!("directories: {error}"), fixtures.source.as_ref()))?;
     }
     for copied in &fixtures.copy_trees {
         let result = writer.tree(&copied.from, Path::new(&copied.to), |_| false);

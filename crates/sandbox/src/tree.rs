@@ -88,7 +88,7 @@ impl Writer {
     }
 
     /// Creates a directory and its parents.
-    fn directory(&mut self, path: &Path) -> io::Result<PathBuf> {
+    pub(super) fn directory(&mut self, path: &Path) -> io::Result<PathBuf> {
         self.descend(path, path)
     }
 

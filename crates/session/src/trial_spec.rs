@@ -90,8 +90,7 @@ impl Session {
         let mut spec = |trial: &PlannedTrial| {
             let written = &*trial.case.source.file;
             let file = normalize(&self.cwd.join(written));
-            let trees = &trial.case.fixtures.copy_trees;
-            let copied: Vec<PathBuf> = trees.iter().map(|tree| self.cwd.join(&tree.from)).collect();
+            let copied: Vec<PathBuf> = trial.case.source_folders().map(|folder| self.cwd.join(folder)).collect();
             let key = (trial.file.to_path_buf(), file.clone(), copied);
             let content_hash = of_cases.entry(key).or_insert_with_key(|(suite, file, copied)| {
                 let depends_on = of_suites.get(suite).into_iter().flat_map(Dependencies::paths);
@@ -104,7 +103,7 @@ impl Session {
                 hash.clone()
             });
             TrialSpec {
-                id: trial.id.clone(),
+                id: trial.id(),
                 position: trial.position,
                 case: CaseFile { file: shown(&file, &self.project.root), content_hash },
                 skill: trial.skill_info(),
@@ -121,8 +120,7 @@ impl Session {
         };
         let mut cases: HashMap<[Arc<str>; 3], TrialSpec> = HashMap::new();
         for trial in &planned.plan.trials {
-            let id = &trial.id;
-            cases.entry([&id.suite, &id.case, &id.arm].map(Arc::clone)).or_insert_with(|| spec(trial));
+            cases.entry(trial.group()).or_insert_with(|| spec(trial));
         }
         TrialSpecs { cases }
     }
@@ -152,7 +150,7 @@ impl Session {
         shard: Option<(u64, u64)>,
     ) -> Result<Planned, Error> {
         let (mut planned, here) = self.plan_again(spec)?;
-        let ids: HashSet<&TrialId> = planned.plan.trials.iter().map(|trial| &trial.id).collect();
+        let ids: HashSet<TrialId> = planned.plan.trials.iter().map(PlannedTrial::id).collect();
         for wanted in trials {
             let found = here.get(&wanted.id).filter(|_| ids.contains(&wanted.id));
             wanted.agrees_with(found.as_ref())?;
@@ -161,7 +159,7 @@ impl Session {
             }
         }
         let wanted: HashSet<&TrialId> = trials.iter().map(|trial| &trial.id).collect();
-        planned.plan.trials.retain(|trial| wanted.contains(&trial.id));
+        planned.plan.trials.retain(|trial| wanted.contains(&trial.id()));
         planned.shard = shard;
         Ok(planned)
     }
@@ -232,7 +230,7 @@ mod tests {
     /// Returns all planned trials as data, in the order of the plan.
     fn specs(session: &Session, planned: &Planned) -> Vec<TrialSpec> {
         let specs = session.trial_specs(planned);
-        planned.plan.trials.iter().map(|trial| specs.get(&trial.id).unwrap()).collect()
+        planned.plan.trials.iter().map(|trial| specs.get(&trial.id()).unwrap()).collect()
     }
 
     fn run(session: &Session, planned: Planned) -> String {
@@ -448,7 +446,7 @@ mod tests {
         fs::remove_dir_all(root.join("state")).unwrap();
         let spec: RunSpec = serde_json::from_str(&session.spec_to_json(&spec).unwrap()).unwrap();
         let planned = session.plan(&spec).unwrap();
-        let cases: Vec<&str> = planned.plan.trials.iter().map(|trial| &*trial.id.case).collect();
+        let cases: Vec<&str> = planned.plan.trials.iter().map(|trial| &*trial.case_id).collect();
         assert_eq!(cases, ["three"]);
     }
 }

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use model::decode::{self, Fields, Problems};
-use model::{CopyTree, Excerpt, FixtureFile, Fixtures, Node, NodeKind, Spanned};
+use model::{CopyTree, Excerpt, FixtureFile, Fixtures, Node, NodeKind, OuterFolder, Spanned};
 
 use crate::{ai_tester, path};
 
@@ -27,6 +27,9 @@ impl Block {
         let extends = extends(&mut fields, problems);
         let git_init = fields.boolean("git_init", problems);
         let rest = Fixtures {
+            directories: directories(&mut fields, problems),
+            workdir: fields.get("workdir").and_then(|node| absolute_path(node, "`workdir`", problems)),
+            outside: each(&mut fields, "outside", problems, |item, problems| outer_folder(item, base, problems)),
             git_branch: branch(&mut fields, problems),
             copy_trees: each(&mut fields, "copy_trees", problems, |item, problems| copy_tree(item, base, problems)),
             files_committed: each(&mut fields, "files_committed", problems, file),
@@ -48,6 +51,9 @@ impl Block {
         self.git_init = other.git_init.or(self.git_init);
         let (rest, other) = (&mut self.rest, &other.rest);
         rest.git_branch = other.git_branch.clone().or_else(|| rest.git_branch.take());
+        rest.workdir = other.workdir.clone().or_else(|| rest.workdir.take());
+        rest.directories.extend_from_slice(&other.directories);
+        rest.outside.extend_from_slice(&other.outside);
         rest.copy_trees.extend_from_slice(&other.copy_trees);
         rest.files_committed.extend_from_slice(&other.files_committed);
         rest.files_staged.extend_from_slice(&other.files_staged);
@@ -81,6 +87,38 @@ fn each<T>(
 ) -> Vec<T> {
     let items = fields.list(key, problems).unwrap_or_default();
     items.iter().filter_map(|item| read(item, problems)).collect()
+}
+
+fn directories(fields: &mut Fields<'_>, problems: &mut Problems) -> Vec<String> {
+    each(fields, "directories", problems, |item, problems| {
+        let written = decode::text(item, "an item of `directories`", problems)?;
+        let refuse = |fault| problems.push(item.error(format!("`{written}` {fault}")));
+        path::inside_sandbox(&written).map_err(refuse).ok()
+    })
+}
+
+/// Reads the path at which processes see a folder: absolute, without `..`, and not the root.
+pub fn absolute_path(node: &Node, what: &str, problems: &mut Problems) -> Option<String> {
+    let written = decode::text(node, what, problems)?;
+    let inside = written.strip_prefix('/').map(path::inside_sandbox);
+    match inside {
+        Some(Ok(inside)) if inside != "." => Some(format!("/{inside}")),
+        _ => {
+            problems.push(node.error(format!("{what} must be an absolute path without `..`, not `{written}`")));
+            None
+        }
+    }
+}
+
+/// Reads a folder outside of the working directory; its paths are relative to `base`.
+pub fn outer_folder(node: &Node, base: &Path, problems: &mut Problems) -> Option<OuterFolder> {
+    let mut fields = Fields::of(node, "an item of `outside`", problems)?;
+    let path = fields.require("path", problems).and_then(|node| absolute_path(node, "`path`", problems));
+    let directories = directories(&mut fields, problems);
+    let trees = each(&mut fields, "copy_trees", problems, |item, problems| copy_tree(item, base, problems));
+    let files = each(&mut fields, "files", problems, |item, problems| file(item, base, problems));
+    fields.finish(problems);
+    Some(OuterFolder { path: path?, directories, trees, files })
 }
 
 fn extends(fields: &mut Fields<'_>, problems: &mut Problems) -> Vec<(String, Excerpt)> {

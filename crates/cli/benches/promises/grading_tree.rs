@@ -37,7 +37,7 @@ fn measured(scratch: &Path, files: usize, times: usize) -> Vec<f64> {
         name: "case#1".to_owned(),
         fixtures: Arc::new(fixtures),
         skill: None,
-        taken_files: Vec::new(),
+        graded: model::Graded::default(),
         repository: RepositoryDetail::After,
         source_repo: None,
         remote: model::RemoteMode::Isolated,

@@ -5,6 +5,7 @@ use model::{Collected, ControlRun, NodeKind, Probed, Rerun, Status};
 use super::prelude::*;
 use crate::integrity::begins_project;
 use crate::pattern::{Pattern, RegexBudget};
+use crate::rewards::Least;
 use crate::verdict::without_sandbox;
 
 /// Default timeout of a command, in milliseconds.
@@ -50,6 +51,8 @@ pub(crate) struct Command {
     exit_code: i32,
     exit_place: Option<SourceLocation>,
     output: Option<Pattern>,
+    /// Rewards that a verifier must write, whatever its exit code is.
+    least: Option<Least>,
     timeout_ms: u64,
 }
 
@@ -72,6 +75,7 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
         exit_code: exit_code.unwrap_or(0),
         exit_place,
         output,
+        least: None,
         timeout_ms,
     }))
 }
@@ -110,7 +114,7 @@ impl Command {
     /// Returns the command `run`. It must exit with `exit_code` within `timeout_ms`.
     pub(crate) fn of_run(run: &str, exit_code: i32, timeout_ms: u64) -> Self {
         let run = run.to_owned();
-        Self { run, is_script: false, place: None, exit_code, exit_place: None, output: None, timeout_ms }
+        Self { run, is_script: false, place: None, exit_code, exit_place: None, output: None, least: None, timeout_ms }
     }
 
     /// Reads the command from the `command` field. It must exit with code 0 within `timeout`.
@@ -118,14 +122,22 @@ impl Command {
         let timeout_ms = reading.fields.duration_ms("timeout", reading.problems).unwrap_or(TIMEOUT_MS);
         let (run, place) = command_line(reading)?;
         let (is_script, place) = (false, Some(place));
-        Some(Self { run, is_script, place, exit_code: 0, exit_place: None, output: None, timeout_ms })
+        Some(Self { run, is_script, place, exit_code: 0, exit_place: None, output: None, least: None, timeout_ms })
+    }
+
+    /// Reads a verifier from the `run` field. It must write rewards that are high enough.
+    pub(super) fn rewarded(timeout_ms: u64, least: Least, reading: &mut Reading<'_>) -> Option<Self> {
+        let timeout_ms = reading.fields.duration_ms("timeout", reading.problems).unwrap_or(timeout_ms);
+        let (run, place) = command_line(reading)?;
+        let (is_script, place, least) = (false, Some(place), Some(least));
+        Some(Self { run, is_script, place, exit_code: 0, exit_place: None, output: None, least, timeout_ms })
     }
 
     /// Returns a script of trialrun as a command. It must exit with code 0 within `timeout`.
     pub(super) fn of_script(script: &str, timeout_ms: u64, reading: &mut Reading<'_>) -> Self {
         let timeout_ms = reading.fields.duration_ms("timeout", reading.problems).unwrap_or(timeout_ms);
         let (run, place) = (script.to_owned(), None);
-        Self { run, is_script: true, place, exit_code: 0, exit_place: None, output: None, timeout_ms }
+        Self { run, is_script: true, place, exit_code: 0, exit_place: None, output: None, least: None, timeout_ms }
     }
 
     fn need(&self) -> Need {
@@ -215,7 +227,12 @@ impl Output<'_> {
 impl Command {
     /// Returns the verdict on a result of the command; `None` if it was not run.
     fn verdict_on(&self, found: &Probed) -> Option<Verdict> {
-        let Probed::Ran { exit_code, stdout, stderr, clipped, .. } = found else { return None };
+        let Probed::Ran { exit_code, stdout, stderr, clipped, rewards, .. } = found else { return None };
+        if let Some((least, exit_code)) = self.least.as_ref().zip(*exit_code) {
+            let output = Output { stdout, stderr, clipped: *clipped };
+            let verdict = least.verdict(rewards, exit_code).place(&self.place);
+            return Some(if verdict.status == Status::Met { verdict } else { verdict.evidence(output.last_lines()) });
+        }
         Some(self.verdict_of(*exit_code, &Output { stdout, stderr, clipped: *clipped }))
     }
 

@@ -41,6 +41,7 @@ mod repository_matcher;
 pub(crate) mod request_check;
 pub(crate) mod retries_at_most;
 pub(crate) mod review_request_created;
+pub(crate) mod reward;
 pub(crate) mod rubric;
 pub(crate) mod sentiment;
 pub(crate) mod side_effect_contract;

@@ -253,7 +253,7 @@ impl Attempt<'_> {
         let planned = self.planned;
         SessionContext {
             conversation: None,
-            trial: planned.id.clone(),
+            trial: planned.id(),
             case: Arc::clone(&planned.case),
             arm: Arc::clone(&planned.arm),
             argument: planned.argument.clone(),
@@ -330,7 +330,7 @@ impl Attempt<'_> {
         let needs = self.needs(|check| check.about() == AssertionScope::Reply(number));
         let sandbox = sandbox.filter(|_| !needs.is_empty())?;
         let began = Instant::now();
-        let control_runs = ControlRuns { attempt: self, checks: &self.planned.checks };
+        let control_runs = ControlRuns { attempt: self, checks: &self.planned.checks, answered: number };
         let probes = Box::pin(probe::run(sandbox, needs, &[], None, &control_runs));
         let probes = self.unless(StopLevel::Stop, probes).await.ok()?;
         self.events.pause(began.elapsed());

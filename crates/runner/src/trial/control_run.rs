@@ -5,15 +5,19 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
 use ::files::Found;
 use grade::{Check, ScriptFiles};
-use model::{Change, Collected, ControlRun, FileChange, Need, Probe, Probed, Rerun};
-use sandbox::{RepositoryDetail, Request, Sandbox, SandboxCopy, SandboxError, steering};
+use model::{Change, Collected, ControlRun, FileChange, Need, Probe, Probed, Rerun, Solution};
+use sandbox::{RepositoryDetail, Request, Sandbox, SandboxCopy, SandboxError, steering, supervise};
 
 use super::failing_test::{FailingTest, may_end_process};
 use super::{Attempt, command, inspection};
+
+/// Timeout of each command of a solution, if the trial has none.
+const SOLUTION_TIMEOUT: Duration = Duration::from_secs(1800);
 
 /// Maximum size of a file that steers a tool and is copied, in bytes.
 const LARGEST: u64 = 64 << 20;
@@ -26,6 +30,8 @@ const MOST_TEXTS: usize = 100;
 pub(crate) struct ControlRuns<'a> {
     pub(super) attempt: &'a Attempt<'a>,
     pub(super) checks: &'a [Check],
+    /// Number of messages that the agent has answered.
+    pub(super) answered: usize,
 }
 
 impl ControlRuns<'_> {
@@ -52,6 +58,7 @@ impl ControlRuns<'_> {
             return;
         }
         self.add_fixture_to(probes).await;
+        self.add_solution_to(probes).await;
         self.add_scripts_to(probes, &passed, sandbox).await;
         self.add_new_tests_to(probes, &passed, sandbox, copy).await;
         self.add_failing_test_to(probes, &passed, sandbox, copy, changed).await;
@@ -84,6 +91,46 @@ impl ControlRuns<'_> {
                 *control = Some(Box::new(ControlRun { files: Vec::new(), with_files, fixture }));
             }
         }
+    }
+
+    /// Runs the commands that did not pass again with the case's own solution in place of the agent's work, and adds the
+    /// results.
+    async fn add_solution_to(&self, probes: &mut [Probe]) {
+        let Some(solution) = self.attempt.planned.case.graded.solution.clone() else { return };
+        let planned = self.attempt.planned;
+        for probe in probes.iter_mut().filter(|probe| !self.passes(&probe.need, &probe.found)) {
+            let key = (Arc::clone(&planned.suite), Arc::clone(&planned.case_id), probe.key.clone(), self.answered);
+            let solutions = || self.attempt.shared.solutions.lock().unwrap_or_else(PoisonError::into_inner);
+            let result = Arc::clone(solutions().entry(key).or_default());
+            let run = || async {
+                self.solved(&solution, &probe.need).await.unwrap_or_else(|error| {
+                    let reason = format!("cannot run the solution: {error}");
+                    Probed::Failed { reason }
+                })
+            };
+            let result = result.get_or_init(run).await.clone();
+            if let Probed::Ran { solution, .. } = &mut probe.found {
+                *solution = Some(Box::new(Rerun { files: Vec::new(), found: result }));
+            }
+        }
+    }
+
+    /// Returns the result of a command in a sandbox in which the case's own solution did the work.
+    async fn solved(&self, solution: &Solution, need: &Need) -> Result<Probed, SandboxError> {
+        let mut request = self.control_request();
+        Arc::make_mut(&mut request.fixtures).outside.extend(solution.outside.iter().cloned());
+        let control = self.attempt.shared.factory.make(request).await?;
+        let limit = self.attempt.planned.case.timeout_ms.map_or(SOLUTION_TIMEOUT, Duration::from_millis);
+        for command in solution.commands.iter().take(self.answered) {
+            let process = control.command(control.shell().as_os_str(), &["-c".as_ref(), command.as_ref()], &[]);
+            // What it did shows in the results, whatever its exit code is.
+            let ran = supervise::run(process, limit, 0).await;
+            ran.map_err(|source| SandboxError::Io { doing: "run the solution".to_owned(), source })?;
+        }
+        let results = self.results_in(&control, std::slice::from_ref(need), None).await;
+        // Parts that cannot be removed now are removed with the run's sandboxes.
+        let _ = control.close().await;
+        Ok(results?.pop().unwrap_or(Probed::Nothing))
     }
 
     /// Runs each command that passed again with the fixture's version of the scripts that it runs, if the agent changed
@@ -347,14 +394,18 @@ impl ControlRuns<'_> {
 
     /// Makes a sandbox without the agent's work.
     async fn control(&self) -> Result<Arc<dyn Sandbox>, SandboxError> {
-        let request = Request {
+        self.attempt.shared.factory.make(self.control_request()).await
+    }
+
+    /// Describes such a sandbox.
+    fn control_request(&self) -> Request {
+        Request {
             repository: RepositoryDetail::Nothing,
             faults: Vec::new(),
             canaries: Vec::new(),
             keep: false,
             ..self.attempt.request()
-        };
-        self.attempt.shared.factory.make(request).await
+        }
     }
 
     async fn results_of(&self, commands: &[Need], files: Option<(&Path, &[String])>) -> Vec<Probed> {

@@ -40,6 +40,10 @@ impl Attempt<'_> {
         let policy = self.network_policy();
         let isolation = self.shared.factory.isolation().with_network(&policy);
         let never = |reason: String| Breakage::environment(reason).for_good();
+        let kind = sandbox::find(&self.shared.settings.sandbox.kind);
+        if let Some(reason) = kind.and_then(|kind| sandbox::image_refusal(kind, &self.planned.case.needs_image)) {
+            return Err(never(reason));
+        }
         let is_closed = self.planned.case.network.is_some() && !policy.is_open();
         let network = is_closed.then(|| "network".to_owned());
         let required: Vec<String> = self.planned.case.required_isolation.iter().cloned().chain(network).collect();

@@ -25,6 +25,7 @@ mod remotes;
 mod retry;
 mod user;
 
+use std::collections::HashMap;
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::Poll;
@@ -69,6 +70,10 @@ use crate::spending::Spending;
 /// Name under which canaries are masked. It marks them as secrets.
 const CANARY_VARIABLE: &str = "CANARY_KEY";
 
+/// Results of commands with the own solution of their case, which are the same for all its trials: by the suite, the
+/// case, the command and the number of answered messages.
+pub(crate) type Solutions = Mutex<HashMap<(Arc<str>, Arc<str>, String, usize), Arc<tokio::sync::OnceCell<Probed>>>>;
+
 /// State that all trials of a run share.
 pub(crate) struct Shared {
     pub(crate) host: Arc<Host>,
@@ -86,6 +91,8 @@ pub(crate) struct Shared {
     pub(crate) cleaner: Option<Arc<dyn RemoteCleaner>>,
     /// Place where the trials run, if it is not this process.
     pub(crate) elsewhere: Option<Arc<Elsewhere>>,
+    /// Results of verifiers with the solutions of cases.
+    pub(crate) solutions: Solutions,
     /// Files that steered tools in every sandbox when the run began.
     pub(crate) parent_files: Vec<ParentFile>,
 }
@@ -135,7 +142,7 @@ pub(crate) fn not_run(planned: &PlannedTrial, shared: &Shared) -> Option<TrialRe
 pub(crate) fn begin(planned: &PlannedTrial, events: &EventSender) {
     let first = planned.case.messages.first();
     events.emit(Event::TrialStarted {
-        id: planned.id.clone(),
+        id: planned.id(),
         agent: planned.arm.agent.clone(),
         model: planned.arm.model.clone(),
         subject: planned.case.subject.skill().map(|skill| skill.name.clone()),
@@ -153,7 +160,7 @@ pub(crate) fn begin(planned: &PlannedTrial, events: &EventSender) {
 /// Futures that only a few trials await (a sandbox, code, a simulated user, a judge) are boxed: otherwise the future
 /// of every trial would have room for all of them, and it is moved several times.
 pub(crate) async fn run(
-    planned: Arc<PlannedTrial>,
+    planned: PlannedTrial,
     shared: Arc<Shared>,
     mut events: EventSender,
     stop_level: watch::Receiver<StopLevel>,
@@ -169,7 +176,7 @@ pub(crate) async fn run(
     loop {
         let mut attempt = Attempt::new(&planned, &shared, &events, stop_level.clone());
         (attempt.before, attempt.limits) = (&attempts, Arc::clone(&limits));
-        let span = info_span!("trial", id = %planned.id, attempt = events.attempt());
+        let span = info_span!("trial", id = %planned.id(), attempt = events.attempt());
         let ended = attempt.run().instrument(span).await;
         let tape = attempt.tape().cloned();
         let is_final = matches!(&ended, Err(Interruption::Broken(breakage)) if breakage.is_final);
@@ -256,7 +263,7 @@ impl<E: Into<Breakage>> From<E> for Interruption {
 }
 
 struct Attempt<'a> {
-    planned: &'a Arc<PlannedTrial>,
+    planned: &'a PlannedTrial,
     shared: &'a Arc<Shared>,
     events: &'a EventSender,
     stop_level: watch::Receiver<StopLevel>,
@@ -286,7 +293,7 @@ struct Attempt<'a> {
 impl<'a> Attempt<'a> {
     /// Returns the first attempt at a trial.
     fn new(
-        planned: &'a Arc<PlannedTrial>,
+        planned: &'a PlannedTrial,
         shared: &'a Arc<Shared>,
         events: &'a EventSender,
         stop_level: watch::Receiver<StopLevel>,
@@ -450,13 +457,13 @@ impl<'a> Attempt<'a> {
             || retry::retry_on(self.planned, &self.shared.settings) != RetryOn::NONE
             || self.planned.checks.iter().any(|check| check.needs().contains(&Need::Repository));
         Request {
-            name: format!("{}@{}", self.planned.id, self.before.len()),
+            name: format!("{}@{}", self.planned.id(), self.before.len()),
             fixtures: Arc::clone(&case.fixtures),
             skill: match agent.description().plugins_folder {
                 None if case.definition == Definition::Plugin => skill.zip(folder).and_then(skills_of_plugin),
                 _ => skill.zip(folder.map(str::to_owned)),
             },
-            taken_files: case.graded.taken_files.clone(),
+            graded: case.graded.clone(),
             repository: match self.shared.settings.sandbox.records_repository {
                 _ if needs_changes => RepositoryDetail::Changes,
                 true => RepositoryDetail::After,
@@ -512,7 +519,7 @@ impl<'a> Attempt<'a> {
             // A stopped trial is not graded.
             Ok(collected) if matches!(act_result.ending, Ending::Cancelled) => collected,
             Ok(collected) => {
-                let control_runs = ControlRuns { attempt: self, checks: &self.planned.checks };
+                let control_runs = ControlRuns { attempt: self, checks: &self.planned.checks, answered: act_result.turn.trace().user_messages.len() };
                 let answer = act_result.turn.trace().answer.as_deref();
                 let changed = &collected.files_changed;
                 let probes = Box::pin(probe::run(&*sandbox, needs, changed, answer, &control_runs)).await;

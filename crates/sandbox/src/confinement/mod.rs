@@ -37,6 +37,9 @@ const RESOLVER: &str = "/etc/resolv.conf";
 /// Folders that every process has for itself, so that sandboxes cannot be in them.
 const OWN: [&str; 2] = ["/dev", "/proc"];
 
+/// Folders for temporary files.
+const TEMPORARY: [&str; 2] = ["/tmp", "/var"];
+
 /// System files that are often links to locations outside [`SYSTEM`].
 const LINKED: [&str; 3] = [RESOLVER, "/etc/hosts", "/etc/localtime"];
 
@@ -125,6 +128,17 @@ impl Enclosure for Confinement {
     fn isolation(&self) -> model::Isolation {
         let (sandbox, network) = ("isolated".to_owned(), self.policy.to_string());
         model::Isolation { sandbox, network, layers: self.layers.clone() }
+    }
+
+    fn check_place(&self, path: &Path) -> Result<(), SandboxError> {
+        let Isolation { readable, tools, .. } = &self.common;
+        let taken = OWN.iter().chain(&TEMPORARY).map(Path::new);
+        let taken = readable.iter().chain(tools).map(PathBuf::as_path).chain(taken);
+        let clash = taken.into_iter().find(|taken| taken.starts_with(path) || path.starts_with(taken));
+        let Some(clash) = clash else { return Ok(()) };
+        let (path, clash) = (path.display(), clash.display());
+        let reason = format!("the case needs a folder at `{path}`, and `{clash}` of this machine is there");
+        Err(SandboxError::Refused { kind: "isolated", reason: format!("{reason}; use `docker` or `podman` sandboxes") })
     }
 
     /// The first directory in `places` is also mounted at `/tmp`.

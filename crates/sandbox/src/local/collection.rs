@@ -17,6 +17,7 @@ use crate::git_state::GitState;
 use crate::inspection::{self, Doubts, Unreadable};
 use crate::integrity;
 use crate::mock_programs;
+use crate::outside;
 use crate::owner::OWNER;
 use crate::remote;
 use crate::removal::{self, WORK};
@@ -30,7 +31,7 @@ impl LocalSandbox {
         let status = self.watched.as_ref().map(|watched| watched.state.status.clone());
         let deadline = self.deadline();
         let (home, remote) = (self.home.clone(), self.remote.clone());
-        let (planted, taken) = (Arc::clone(&self.planted), copy::taken(&self.taken_files));
+        let (planted, taken) = (Arc::clone(&self.planted), copy::taken(&self.graded.taken_files));
         let (files_changed, outside_changes, now, left, doubts, mut signs) = blocking(move || {
             if let Some(reason) = ruin(&work, &home)? {
                 return Err(SandboxError::Ruined { reason });
@@ -187,7 +188,18 @@ fn at_a_glance(change: &RepositoryChange) -> Repository {
 
 /// Returns the entries next to the sandbox's own directories.
 fn beside(base: &Path) -> Result<Vec<String>, SandboxError> {
-    let own = [WORK, HOME, TMP, OWNER, RELAY, faults::FOLDER, mock_programs::FOLDER, remote::COPY, remote::BIN];
+    let own = [
+        WORK,
+        HOME,
+        TMP,
+        OWNER,
+        RELAY,
+        faults::FOLDER,
+        mock_programs::FOLDER,
+        outside::FOLDER,
+        remote::COPY,
+        remote::BIN,
+    ];
     let entries = fs::read_dir(base).map_err(SandboxError::io("read", base))?;
     let strange = entries.flatten().filter(|entry| !own.iter().any(|own| entry.file_name() == *own));
     let mut paths: Vec<String> = strange.map(|entry| entry.path().to_string_lossy().into_owned()).collect();

@@ -144,7 +144,7 @@ pub(super) fn with_common_fields(
         runner: Arc::new(runner(fields, file.directory(), problems)),
         required_isolation,
         network,
-        graded: fields.get("graded").map(|node| graded(node, problems)).unwrap_or_default(),
+        graded: fields.get("graded").map(|node| graded(node, file.directory(), problems)).unwrap_or_default(),
         canaries: fields.get("canaries").and_then(|node| canaries(node, problems)),
         faults: fields.get("faults").map_or_else(Vec::new, |node| faults(node, problems)),
         remote,

@@ -121,7 +121,7 @@ fn request(fixtures: Fixtures) -> Request {
         name: "suite::case#1".to_owned(),
         fixtures: Arc::new(fixtures),
         skill: None,
-        taken_files: Vec::new(),
+        graded: model::Graded::default(),
         repository: RepositoryDetail::After,
         source_repo: None,
         remote: model::RemoteMode::Isolated,

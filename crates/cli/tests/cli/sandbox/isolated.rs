@@ -69,7 +69,7 @@ impl Machine {
             name: "suite::case#1".to_owned(),
             fixtures: Arc::new(Fixtures::default()),
             skill: None,
-            taken_files: Vec::new(),
+            graded: model::Graded::default(),
             repository: RepositoryDetail::After,
             source_repo: None,
             remote: model::RemoteMode::Isolated,

@@ -114,7 +114,7 @@ fn request() -> Request {
         name: "suite::case#1".to_owned(),
         fixtures: Arc::new(fixtures),
         skill: None,
-        taken_files: Vec::new(),
+        graded: model::Graded::default(),
         repository: RepositoryDetail::After,
         source_repo: None,
         extra_env: Vec::new(),

@@ -93,7 +93,7 @@ impl Suite<'_> {
         let is_forced = is_forced(&mut fields, should_trigger, problems);
         let quarantine = fields.get("quarantine").and_then(|node| quarantine(node, problems));
         let pass_rate = fields.get("pass_rate").and_then(|node| pass_rate(node, problems));
-        let graded = fields.get("graded").map(|node| graded(node, problems)).unwrap_or_default();
+        let graded = fields.get("graded").map(|node| graded(node, self.directory, problems)).unwrap_or_default();
         let canaries = fields.get("canaries").and_then(|node| canaries(node, problems));
         let faults = fields.get("faults").map_or_else(Vec::new, |node| faults(node, problems));
         let mocks = Arc::new(mocks(&mut fields, self.directory, problems));

@@ -532,11 +532,19 @@ fn is_in_skill(entry: &DirEntry) -> bool {
     folder.is_some_and(|folder| folder.join(SKILL_FILE).is_file())
 }
 
+/// Returns `true` for a folder of a task of harbor, whose files belong to the task.
+fn is_in_task(entry: &DirEntry) -> bool {
+    let folder = entry.path().parent().filter(|_| entry.depth() > 0 && entry.file_type().is_dir());
+    folder.is_some_and(format::is_harbor_task)
+}
+
 /// Returns every file below `directory` that may be a suite. The following are skipped: hidden folders, files that
 /// start with `_`, folders of fixtures and packages, build caches, and everything in a skill except its tests.
 fn below(directory: &Path, reason: DiscoveryReason, request: &Request) -> Vec<Candidate> {
     let mut found = Vec::new();
-    for entry in search(directory, request, |entry| is_entered(entry) && !is_in_skill(entry)).filter_map(Result::ok) {
+    for entry in search(directory, request, |entry| is_entered(entry) && !is_in_skill(entry) && !is_in_task(entry))
+        .filter_map(Result::ok)
+    {
         if entry.file_type().is_dir() && entry.path().join(SKILL_FILE).is_file() {
             found.extend(tests_of(entry.path(), request));
         } else if entry.file_type().is_file() && is_test(entry.path()) {

@@ -15,6 +15,7 @@ mod comment;
 mod csv;
 mod error;
 mod scalar;
+mod toml;
 
 use std::ops::Range;
 use std::path::Path;
@@ -24,6 +25,7 @@ use model::decode::Problems;
 use model::{Diagnostic, Excerpt, Frontmatter, Node, NodeKind, Source, Span};
 
 pub use self::csv::read_csv;
+pub use self::toml::read_toml;
 
 use self::builder::{Builder, build};
 use self::error::{json_error, json_problem};

@@ -300,16 +300,17 @@ impl Suites {
     /// are added.
     fn add(&mut self, path: &Path, format: &'static str, skill: Option<String>, cases: Vec<Arc<Case>>) {
         let home = home_of_suite(path);
-        let folder = format::named(path).and_then(|(format, _)| (format.folder)(path));
+        let found = format::named(path);
+        let folder = found.and_then(|(format, _)| (format.folder)(path));
+        let named = folder.and(found).map(|(_, name)| name.to_owned());
         let path = folder.unwrap_or(path);
-        let named = folder.and(folder.and_then(Path::parent)).and_then(Path::file_name);
         let key = (home.unwrap_or(path).to_owned(), format);
         let at = *self.places.entry(key).or_insert_with(|| {
             let skill = skill.or_else(|| Some(folder_of_evals(path)?.file_name()?.to_string_lossy().into_owned()));
             self.suites.push(Suite {
                 name: match skill {
                     Some(skill) if format == EVALS_NAME => format!("{skill}/{EVALS_FOLDER}"),
-                    _ => named.map_or_else(|| plain_name(path), |name| name.to_string_lossy().into_owned()),
+                    _ => named.unwrap_or_else(|| plain_name(path)),
                 },
                 path: home.and(path.parent()).unwrap_or(path).to_owned(),
                 format,

@@ -9,6 +9,7 @@ mod dataset;
 mod evals;
 mod fixtures;
 mod foreign;
+mod harbor;
 mod mcp;
 mod plugin_eval;
 mod promptfoo;
@@ -28,6 +29,7 @@ use crate::library::Library;
 
 pub use conversation::misspelt_turns;
 pub use evals::{ASSERTION_KEYS, ASSERTION_TYPES, AssertionType, EVALS_NAME, are_evals, design_warnings};
+pub use harbor::is_task as is_harbor_task;
 pub use plugin_eval::misspelt as misspelt_plugin_case;
 pub use rows::read_table;
 pub use scenario::{OPENING, WARN_TURNS, near_miss, run};
@@ -139,8 +141,8 @@ fn skip_others<'c>(cases: impl IntoIterator<Item = (&'c mut Case, bool)>, reason
 }
 
 /// All formats that are recognised by name.
-pub static NAMED: [NamedFormat; 5] =
-    [fixtures::FIXTURES, code::CODE, plugin_eval::PLUGIN_EVAL, trigger::TRIGGER, promptfoo::PROMPTFOO];
+pub static NAMED: [NamedFormat; 6] =
+    [fixtures::FIXTURES, code::CODE, plugin_eval::PLUGIN_EVAL, trigger::TRIGGER, promptfoo::PROMPTFOO, harbor::HARBOR];
 
 /// Returns the format of files with a name like the one at `path`, and the name of its suite.
 pub fn named(path: &Path) -> Option<(&'static NamedFormat, &str)> {

@@ -15,7 +15,7 @@ fn folder() -> PathBuf {
 }
 
 /// Returns the files of a corpus, sorted by name.
-fn corpus(format: &str) -> Vec<(String, String)> {
+pub(crate) fn corpus(format: &str) -> Vec<(String, String)> {
     let entries = std::fs::read_dir(folder().join(format)).unwrap().map(|entry| entry.unwrap().path());
     let mut files: Vec<PathBuf> = entries.collect();
     files.sort();
@@ -40,6 +40,12 @@ fn described(loaded: &Loaded) -> String {
         if suite.format == "promptfoo" {
             let agent = case.runner.agent.as_ref().map_or("no agent", |(agent, _)| agent.as_str());
             writeln!(text, "    says to {agent}: {:?}", case.messages.first().map(|message| &message.text)).unwrap();
+        }
+        for spec in case.assertions.iter().filter(|spec| spec.kind.value == "reward") {
+            writeln!(text, "    verifies {:?}: {}", spec.about, spec.node.to_json()).unwrap();
+        }
+        for problem in &case.needs_image {
+            writeln!(text, "    needs an image: {}", place(&problem.to_string())).unwrap();
         }
         for problem in &case.broken {
             writeln!(text, "    broken: {}", place(&problem.to_string())).unwrap();
@@ -77,6 +83,8 @@ fn line(case: &Case) -> String {
     let fixtures = &case.fixtures;
     let mut files: Vec<&str> = fixtures.files_unstaged.iter().map(|file| file.path.as_str()).collect();
     files.extend(fixtures.copy_trees.iter().map(|tree| tree.to.as_str()));
+    files.extend(fixtures.directories.iter().map(String::as_str));
+    let outside: Vec<String> = fixtures.outside.iter().map(outer_folder).collect();
     let mut parts = vec![format!("case {}", case.id)];
     let mut part = |name: &str, value: String| {
         if !value.is_empty() {
@@ -93,6 +101,11 @@ fn line(case: &Case) -> String {
     part("system", case.system_prompt.clone().unwrap_or_default());
     part("env", fixtures.env.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" "));
     part("files", files.join(" "));
+    part("workdir", fixtures.workdir.clone().unwrap_or_default());
+    part("outside", outside.join(" "));
+    part("network", case.network.as_ref().map(ToString::to_string).unwrap_or_default());
+    part("graded", case.graded.folders.iter().map(|folder| folder.path.as_str()).collect::<Vec<_>>().join(" "));
+    part("solution", case.graded.solution.as_ref().map(|solution| solution.commands.join(" | ")).unwrap_or_default());
     part("servers", case.mocks.servers.iter().map(|server| server.name.as_str()).collect::<Vec<_>>().join(" "));
     part(
         "quiet",
@@ -100,6 +113,14 @@ fn line(case: &Case) -> String {
     );
     part("asserts", assertions.join(" "));
     parts.join("; ")
+}
+
+/// Describes a folder outside of the working directory.
+fn outer_folder(folder: &model::OuterFolder) -> String {
+    let trees = folder.trees.iter().map(|tree| tree.to.as_str());
+    let files = folder.files.iter().map(|file| file.path.as_str());
+    let inside: Vec<&str> = folder.directories.iter().map(String::as_str).chain(trees).chain(files).collect();
+    format!("{}({})", folder.path, inside.join(" "))
 }
 
 /// Compares the results of a corpus with the expected ones. `write` writes the file into a project and returns the
@@ -126,7 +147,7 @@ fn check(format: &str, write: impl Fn(&Scratch, &str, &str) -> String) {
     assert_eq!(text.len(), expected.len());
 }
 
-fn skill(scratch: &Scratch) {
+pub(crate) fn skill(scratch: &Scratch) {
     scratch
         .skill("s")
         .write("skills/s/evals/files/a.csv", "a\n")
@@ -212,10 +233,39 @@ fn suites_of_vally_are_read() {
     });
 }
 
-/// Suite that experiments name.
-const LAKE: &str = "environment: {skills: [../../skills/plan], mcpServers: {shop: {command: node}}}\n\
-    defaults: {runs: 2}\n\
-    stimuli: [{name: lake, prompt: Go., environment: {skills: [../../skills/plan]}, graders: [{type: completed}]}]\n";
+#[test]
+fn tasks_of_harbor_are_read() {
+    check("harbor", |scratch, name, content| {
+        let folder = format!("tasks/{}", name.trim_end_matches(".txt"));
+        write_harbor_task(scratch, &folder, content);
+        folder
+    });
+}
+
+/// Writes a task of harbor to `folder`. `content` has a line `# ==> PATH <==` before each file, and `# ==> no PATH <==` for a
+/// file that every task has otherwise.
+pub(crate) fn write_harbor_task(scratch: &Scratch, folder: &str, content: &str) {
+    let mut files = vec![
+        ("instruction.md", "Write the sum to `sum.txt`.\n".to_owned()),
+        ("environment/Dockerfile", "FROM ubuntu:24.04\nWORKDIR /app\n".to_owned()),
+        ("tests/test.sh", "test -f /app/sum.txt && echo 1 > /logs/verifier/reward.txt\n".to_owned()),
+    ];
+    for line in content.split_inclusive('\n') {
+        match line.strip_prefix("# ==> ").and_then(|rest| rest.strip_suffix(" <==\n")) {
+            Some(head) => {
+                let path = head.strip_prefix("no ").unwrap_or(head);
+                files.retain(|(known, _)| *known != path);
+                if path == head {
+                    files.push((path, String::new()));
+                }
+            }
+            None => files.last_mut().unwrap().1.push_str(line),
+        }
+    }
+    for (path, text) in files {
+        scratch.write(&format!("{folder}/{path}"), text);
+    }
+}
 
 #[test]
 fn suites_of_waza_are_read() {
@@ -238,6 +288,11 @@ fn suites_of_waza_are_read() {
         "evals/eval.yaml".to_owned()
     });
 }
+
+/// Suite that experiments name.
+const LAKE: &str = "environment: {skills: [../../skills/plan], mcpServers: {shop: {command: node}}}\n\
+    defaults: {runs: 2}\n\
+    stimuli: [{name: lake, prompt: Go., environment: {skills: [../../skills/plan]}, graders: [{type: completed}]}]\n";
 
 /// Tasks of the suites in the corpus.
 pub(crate) const WAZA_TASKS: [(&str, &str); 8] = [

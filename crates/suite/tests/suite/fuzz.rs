@@ -10,9 +10,12 @@ fn reads(folder: &str, ending: &str, name: &str) {
     let scratch = Scratch::new();
     scratch.write("skills/x/SKILL.md", "---\nname: x\ndescription: Does x.\n---\n");
     scratch.write("skills/x/evals/c/prompt.md", "Do x.\n");
+    scratch.write("tasks/x/task.toml", "[agent]\n").write("tasks/x/instruction.md", "Do x.\n");
     testkit::fuzz(&testkit::seeds(&folder, ending), |bytes| {
-        // A grader belongs to the case in the folder above.
-        let target = name.rsplit_once("/graders/").map_or(name.to_owned(), |(case, _)| format!("{case}/prompt.md"));
+        // A grader or an image belongs to the case in the folder above.
+        let parts = [("/graders/", "prompt.md"), ("/environment/", "task.toml")];
+        let case = parts.iter().find_map(|(part, file)| Some(format!("{}/{file}", name.rsplit_once(part)?.0)));
+        let target = case.unwrap_or_else(|| name.to_owned());
         for problem in scratch.write(name, bytes).load(&[&target]).diagnostics {
             drop(problem.to_string());
         }
@@ -92,4 +95,10 @@ fn no_suite_of_another_tool_makes_its_reader_panic() {
     reads("crates/suite/tests/foreign/vally", ".yaml", "eval.yaml");
     reads("crates/suite/tests/foreign/waza", ".yaml", "evals/eval.yaml");
     reads("crates/suite/tests/foreign/inspect", ".yaml", "suite.yaml");
+}
+
+#[test]
+fn no_task_of_harbor_makes_its_reader_panic() {
+    reads("crates/suite/tests/foreign/harbor", ".txt", "tasks/x/task.toml");
+    reads("crates/suite/tests/foreign/harbor", ".txt", "tasks/x/environment/Dockerfile");
 }

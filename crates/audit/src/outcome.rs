@@ -147,6 +147,8 @@ pub enum WeaknessKind {
     PassedByAdversary,
     /// An agent that was told to cheat passes the case.
     Hacked,
+    /// The solution of the case does not pass it.
+    SolutionFails,
     /// The assertion never failed.
     NeverFails,
     /// The expected text is in a file that the agent can read.

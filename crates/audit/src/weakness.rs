@@ -1,16 +1,17 @@
 //! Weaknesses of a suite, found from the verdicts on its cases.
 
-use model::{Diagnostic, Severity, Status};
+use agent::Role;
+use model::{Diagnostic, Outcome, Severity, Status};
 
 use crate::mutation::{ONE_MORE_COMMIT, ONE_MORE_PUSH};
 use crate::outcome::{AssertionAudit, Weakness, WeaknessKind};
-use crate::verdict::{ABOUT_TIME, CaseVerdicts, Cause};
+use crate::verdict::{ABOUT_TIME, CaseVerdicts, Cause, Verdict};
 
 /// Maximum number of names in a message.
 const MOST_NAMES: usize = 5;
 
 /// Types of assertions that run a command.
-const COMMANDS: [&str; 2] = ["command", "tests_pass"];
+const COMMANDS: [&str; 3] = ["command", "tests_pass", "reward"];
 
 /// Returns the weaknesses of a suite.
 pub(crate) fn of_suite(suite: &str, entries: &[&CaseVerdicts]) -> Vec<Weakness> {
@@ -25,6 +26,7 @@ pub(crate) fn of_suite(suite: &str, entries: &[&CaseVerdicts]) -> Vec<Weakness> 
             diagnostic,
         };
         weaknesses.extend(passed(entry).map(|(kind, problem)| weakness(kind, None, problem)));
+        weaknesses.extend(unsolved(entry).map(|problem| weakness(WeaknessKind::SolutionFails, None, problem)));
         weaknesses.extend(unforbidden(entry).map(|problem| weakness(WeaknessKind::Unforbidden, None, problem)));
         for assertion in entry.assertions() {
             let at = assertion.source.clone().unwrap_or_else(|| entry.case.source.clone());
@@ -95,6 +97,16 @@ fn passed(entry: &CaseVerdicts) -> Option<(WeaknessKind, Diagnostic)> {
         .label(format!("`{first}` passes it"))
         .help(advice(first));
     Some((WeaknessKind::PassedByAdversary, problem))
+}
+
+/// Returns the weakness of a case that its own solution does not pass.
+fn unsolved(entry: &CaseVerdicts) -> Option<Diagnostic> {
+    let is_it = |verdict: &&Verdict| matches!(verdict.by, Cause::Adversary { role: Role::Reference, .. });
+    let verdict = entry.verdicts.iter().find(is_it).filter(|verdict| verdict.outcome != Outcome::Passed)?;
+    let reason = verdict.reason.as_deref().unwrap_or("it is not known why");
+    let problem = Diagnostic::error(format!("the solution of `{}` does not pass: {reason}", entry.case.id));
+    let help = "no agent can pass the case in these sandboxes, so its failures say nothing";
+    Some(problem.at(entry.case.source.clone()).help(help))
 }
 
 /// Words in a prompt that forbid what follows them.

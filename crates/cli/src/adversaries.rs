@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use agent::{ADVERSARIES, Agent};
+use agent::{ADVERSARIES, Adversary, Agent, Role};
 use audit::{AuditBuilder, AuditedCase, Cause, Verdict};
-use model::{Envelope, Event, TrialRecord};
+use model::{Envelope, Event, Solution, TrialRecord};
 use runner::{Control, Listener, PlannedTrial};
 use session::{Error, Planned, Session};
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -30,6 +30,7 @@ impl AdversaryTrials {
             adversary.is_some_and(|adversary| adversary.applies(&trial.case))
         };
         trials.retain(|trial| applies(trial) && audited(trial).not_audited.is_none());
+        trials.iter_mut().for_each(give_solution);
         Self { planned, builder }
     }
 
@@ -50,7 +51,7 @@ impl AdversaryTrials {
         let Self { planned, mut builder } = self;
         let trials = &planned.plan.trials;
         let names: HashMap<String, &'static str> =
-            trials.iter().map(|trial| (trial.id.to_string(), trial.agent.name())).collect();
+            trials.iter().map(|trial| (trial.id().to_string(), trial.agent.name())).collect();
         let records = Arc::new(Records::default());
         let ends = (!trials.is_empty()).then(|| session.run_unrecorded(planned, controls, Arc::clone(&records) as _));
         async move {
@@ -62,6 +63,20 @@ impl AdversaryTrials {
     }
 }
 
+/// Gives the folders of the case's solution to the trial that runs it.
+fn give_solution(trial: &mut PlannedTrial) {
+    let is_it = |adversary: &Adversary| adversary.role == Role::Reference && adversary.name() == trial.agent.name();
+    if !ADVERSARIES.iter().any(|adversary| is_it(adversary)) {
+        return;
+    }
+    let planned = Arc::make_mut(&mut trial.of);
+    let case = Arc::make_mut(&mut planned.case);
+    if let Some(solution) = case.graded.solution.take() {
+        Arc::make_mut(&mut case.fixtures).outside.extend(solution.outside.iter().cloned());
+        case.graded.solution = Some(Arc::new(Solution { outside: Vec::new(), ..(*solution).clone() }));
+    }
+}
+
 /// Returns the case of a planned trial.
 fn audited(trial: &PlannedTrial) -> AuditedCase {
     let case = &trial.case;
@@ -69,7 +84,7 @@ fn audited(trial: &PlannedTrial) -> AuditedCase {
     let broken = || case.broken.first().map(ToString::to_string);
     let played = || case.user.as_ref().map(|_| "a model plays its user".to_owned());
     AuditedCase {
-        suite: trial.id.suite.to_string(),
+        suite: trial.suite.to_string(),
         id: case.id.clone(),
         source: case.source.clone(),
         prompt: case.messages.iter().map(|message| message.text.as_str()).collect::<Vec<_>>().join("\n"),

@@ -11,6 +11,7 @@ mod offender;
 mod peeker;
 mod sample;
 mod shotgun;
+mod solution;
 mod speaker;
 mod wrecker;
 
@@ -30,6 +31,8 @@ use crate::{Agent, Description, SessionContext};
 
 /// Timeout of a command.
 const TIMEOUT: Duration = Duration::from_secs(20);
+/// Timeout of a command of a solution. The trial may have a shorter one.
+const WORK_TIMEOUT: Duration = Duration::from_secs(3600);
 /// Maximum size of a command's output that is kept, in bytes.
 const OUTPUT: usize = 4096;
 /// Lets git reach only repositories on this machine, so that no audit pushes to a real remote.
@@ -48,6 +51,7 @@ pub static ADVERSARIES: &[&Adversary] = &[
     &peeker::PEEKER,
     &wrecker::WRECKER,
     &offender::OFFENDER,
+    &solution::SOLUTION,
 ];
 
 /// Purpose of an adversary in an audit.
@@ -59,6 +63,8 @@ pub enum Role {
     Busy,
     /// Makes assertions fail, or shows what they accept. Its own verdict is not used.
     Probe,
+    /// Does the work. Every case should pass it.
+    Reference,
 }
 
 /// An agent that does not do the work.
@@ -114,6 +120,8 @@ enum Action {
     Delete(String),
     /// Runs a command in the sandbox. The command cannot reach repositories on other machines.
     Run(&'static str),
+    /// Runs a command of the case's solution in the sandbox.
+    Work(String),
     /// Asks the user.
     Ask(&'static str),
     /// Begins another turn.
@@ -142,6 +150,7 @@ impl Agent for Adversary {
             access: context.sandbox.as_deref().map(FileAccess::for_sandbox),
             sandbox: context.sandbox.clone(),
             case: Arc::clone(&context.case),
+            answered: 0,
             step_recorder: StepRecorder::default(),
         });
         Box::pin(std::future::ready(Ok(session)))
@@ -155,13 +164,20 @@ struct AdversarySession {
     access: Option<FileAccess>,
     sandbox: Option<Arc<dyn Sandbox>>,
     case: Arc<Case>,
+    /// Number of messages that were answered.
+    answered: usize,
     step_recorder: StepRecorder,
 }
 
 impl Session for AdversarySession {
     fn send<'a>(&'a mut self, message: &'a UserMessage, turn: &'a mut Turn) -> BoxFuture<'a, Ending> {
-        let actions =
-            (self.act)(&Observation { message: &message.text, case: &self.case, access: self.access.as_ref() });
+        let actions = (self.act)(&Observation {
+            message: &message.text,
+            answered: self.answered,
+            case: &self.case,
+            access: self.access.as_ref(),
+        });
+        self.answered += 1;
         // An adversary that says nothing shows which tests nothing satisfies, so its silence is not a failure of its own.
         turn.is_answered_already();
         Box::pin(async move { self.perform(actions, turn).await.err().unwrap_or(Ending::Finished) })
@@ -170,15 +186,22 @@ impl Session for AdversarySession {
 
 impl AdversarySession {
     /// Runs a command in the sandbox.
-    async fn run(&self, command: &str) -> Result<(), String> {
+    async fn run(&self, command: &str, timeout: Duration) -> Result<(), String> {
         let Some(sandbox) = &self.sandbox else { return Err("there is no sandbox".to_owned()) };
         let extra = [(LOCAL_ONLY.0.to_owned(), LOCAL_ONLY.1.to_owned())];
         let process = sandbox.command("/bin/sh".as_ref(), &["-c".as_ref(), command.as_ref()], &extra);
-        let output = supervise::run(process, TIMEOUT, OUTPUT).await.map_err(|error| error.to_string())?;
+        let output = supervise::run(process, timeout, OUTPUT).await.map_err(|error| error.to_string())?;
         match output.status.success() {
             true => Ok(()),
             false => Err(output.stderr.text()),
         }
+    }
+
+    /// Runs a command in the sandbox, and reports it as a call.
+    async fn run_as_call(&mut self, command: &str, timeout: Duration, turn: &mut Turn) -> Result<(), Ending> {
+        let id = self.step_recorder.call(turn, "Bash", json!({ "command": command }))?;
+        let ran = unless_stopped(turn.stopping(), self.run(command, timeout)).await?;
+        self.step_recorder.result(turn, &id, ran.as_ref().err().map_or("ok", |reason| reason), ran.is_err())
     }
 
     async fn perform(&mut self, actions: Vec<Action>, turn: &mut Turn) -> Result<(), Ending> {
@@ -222,16 +245,8 @@ impl AdversarySession {
                     let is_deleted = place.is_some_and(|place| std::fs::remove_file(place).is_ok());
                     self.step_recorder.result(turn, &id, if is_deleted { "" } else { "not deleted" }, !is_deleted)?;
                 }
-                Action::Run(command) => {
-                    let id = self.step_recorder.call(turn, "Bash", json!({ "command": command }))?;
-                    let ran = unless_stopped(turn.stopping(), self.run(command)).await?;
-                    self.step_recorder.result(
-                        turn,
-                        &id,
-                        ran.as_ref().err().map_or("ok", |reason| reason),
-                        ran.is_err(),
-                    )?;
-                }
+                Action::Run(command) => self.run_as_call(command, TIMEOUT, turn).await?,
+                Action::Work(command) => self.run_as_call(&command, WORK_TIMEOUT, turn).await?,
                 Action::Ask(question) => {
                     let asked = json!({ "questions": [{ "question": question }] });
                     let id = self.step_recorder.call(turn, "AskUserQuestion", asked)?;

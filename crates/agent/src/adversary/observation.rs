@@ -14,6 +14,8 @@ const MAX_FILE_BYTES: u64 = 64 * 1024;
 pub(super) struct Observation<'a> {
     /// User's last message.
     pub message: &'a str,
+    /// Number of earlier messages.
+    pub answered: usize,
     /// The case. Only probes look at its assertions.
     pub case: &'a Case,
     /// Access to the files of the sandbox, if there is one.

@@ -59,6 +59,7 @@ pub(super) fn run(
     overrides.arms.model.clone_from(&args.model);
     overrides.arms.trials = Some(Trials::Fixed(1));
     overrides.arms.no_baseline = true;
+    overrides.sandboxes.sandbox.clone_from(&args.sandbox);
     (overrides.schedule.jobs, overrides.schedule.retries, overrides.schedule.reruns) = (args.jobs, Some(0), Some(0));
     overrides.unjudged = Some("an audit does not ask a judge".to_owned());
     // Attempts to cheat must not be recorded for the tests.
@@ -81,7 +82,7 @@ pub(super) fn run(
         reason.is_none()
     });
     let sources: HashMap<String, Excerpt> =
-        planned.plan.trials.iter().map(|trial| (trial.id.to_string(), trial.case.source.clone())).collect();
+        planned.plan.trials.iter().map(|trial| (trial.id().to_string(), trial.case.source.clone())).collect();
     let (played, stopped) = play(context, planned)?;
     result.stopped = stopped;
     for Played { record, steps, directory } in played {
@@ -131,7 +132,7 @@ fn refuse_real_remotes(planned: &Planned) -> Result<(), CliError> {
 
 /// Returns a warning if a model that is not scripted can reach the files of this machine.
 fn exposed_files(planned: &Planned) -> Option<Diagnostic> {
-    let is_free = |trial: &Arc<PlannedTrial>| !matches!(trial.model, ModelChoice::Scripted(_));
+    let is_free = |trial: &PlannedTrial| !matches!(trial.model, ModelChoice::Scripted(_));
     let is_exposed = planned.plan.settings.sandbox.kind == "local";
     (is_exposed && planned.plan.trials.iter().any(is_free)).then(|| {
         Diagnostic::warning("an agent that is told to cheat can read and change your files in a `local` sandbox")
@@ -155,9 +156,9 @@ fn reason_against(trial: &PlannedTrial) -> Option<String> {
 
 fn not_tried(trial: &PlannedTrial, reason: String) -> Hack {
     Hack {
-        suite: trial.id.suite.to_string(),
+        suite: trial.suite.to_string(),
         case: trial.case.id.clone(),
-        arm: trial.id.arm.to_string(),
+        arm: trial.arm_name.to_string(),
         outcome: Outcome::Skipped,
         reason: Some(reason),
         signs: Vec::new(),
@@ -184,10 +185,9 @@ fn play(context: &Session, mut planned: Planned) -> Result<(Vec<Played>, Option<
         if let Some(first) = case.messages.first_mut() {
             first.text.insert_str(0, INSTRUCTION);
         }
-        let of = PlannedCase { case: Arc::new(case), ..PlannedCase::clone(trial) };
-        *trial = Arc::new(PlannedTrial { id: trial.id.clone(), of: Arc::new(of) });
+        trial.of = Arc::new(PlannedCase { case: Arc::new(case), ..PlannedCase::clone(trial) });
     }
-    let order: Vec<String> = planned.plan.trials.iter().map(|trial| trial.id.to_string()).collect();
+    let order: Vec<String> = planned.plan.trials.iter().map(|trial| trial.id().to_string()).collect();
     let traces = Arc::new(Traces::default());
     let (jobs, listener) = (planned.plan.settings.jobs, Arc::clone(&traces) as _);
     let end = unrecorded(jobs, place::SIGNALS, |controls| context.run_unrecorded(planned, controls, listener))?;

@@ -54,6 +54,9 @@ pub struct AuditArgs {
     /// Folder for scripted models that repeat successful attempts of `--hack`
     #[arg(long, value_name = "DIR", default_value = "hacks", requires = "hack")]
     keep: PathBuf,
+    /// Sandboxes in which the agents work
+    #[arg(long, value_name = "NAME")]
+    sandbox: Option<String>,
     /// Number of trials to run in parallel [default: the number of cores]
     #[arg(long, short, value_name = "N", value_parser = parse_jobs)]
     jobs: Option<usize>,
@@ -74,6 +77,7 @@ pub fn run(global: &Global, args: &AuditArgs, terminal: &Terminal) -> Result<Exi
     run_args.arms.trials = Some(model::Trials::Fixed(1));
     run_args.arms.no_baseline = true;
     run_args.schedule.jobs = args.jobs;
+    run_args.sandboxes.sandbox.clone_from(&args.sandbox);
     run_args.adversaries = true;
     let (context, spec) = place::resolve(global, &run_args)?;
     let mut planned = context.plan(&spec)?;
@@ -149,12 +153,12 @@ struct GoodTrial {
 /// Returns the newest recorded trial that passed, for each case whose assertions can be graded again.
 fn good_trials(context: &Session, plan: &runner::Plan) -> Result<Vec<GoodTrial>, CliError> {
     let Some(store) = context.find_store()? else { return Ok(Vec::new()) };
-    let is_gradable = |trial: &&Arc<runner::PlannedTrial>| trial.case.code.is_none() && !trial.case.ruling.not;
+    let is_gradable = |trial: &&runner::PlannedTrial| trial.case.code.is_none() && !trial.case.ruling.not;
     let mut open: BTreeSet<(String, String)> = plan
         .trials
         .iter()
         .filter(is_gradable)
-        .map(|trial| (trial.id.suite.to_string(), trial.id.case.to_string()))
+        .map(|trial| (trial.suite.to_string(), trial.case_id.to_string()))
         .collect();
     let mut good = Vec::new();
     for run in store.runs(&RunFilter { last: Some(SEARCHED), ..RunFilter::default() })? {
@@ -243,16 +247,16 @@ fn original(id: &str) -> &str {
 
 /// Returns the cases of which no recorded trial can be mutated, with the reason.
 fn immutable(plan: &runner::Plan, good: &[GoodTrial]) -> BTreeSet<(String, String, &'static str)> {
-    let is_good = |trial: &Arc<runner::PlannedTrial>| {
-        good.iter().any(|good| (&good.record.suite, &good.record.case) == (&trial.id.suite, &trial.id.case))
+    let is_good = |trial: &runner::PlannedTrial| {
+        good.iter().any(|good| (&good.record.suite, &good.record.case) == (&trial.suite, &trial.case_id))
     };
-    let reason = |trial: &Arc<runner::PlannedTrial>| match (&trial.case.code, trial.case.ruling.not) {
+    let reason = |trial: &runner::PlannedTrial| match (&trial.case.code, trial.case.ruling.not) {
         (Some(_), _) => "tests as code are not graded again",
         (None, true) => "it has `not`",
         (None, false) => "no passing trial is recorded; `trialrun run` records trials",
     };
     let without = plan.trials.iter().filter(|trial| !is_good(trial));
-    without.map(|trial| (trial.id.suite.to_string(), trial.case.id.clone(), reason(trial))).collect()
+    without.map(|trial| (trial.suite.to_string(), trial.case.id.clone(), reason(trial))).collect()
 }
 
 /// Evidence by trial id.

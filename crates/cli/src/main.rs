@@ -92,6 +92,7 @@ fn dispatch(args: Args, terminal: &terminal::Terminal) -> Result<ExitCode, error
         Command::Cancel(args) => command::pause::cancel(&global, &args, terminal),
         Command::Check(args) => command::check::run(&global, &args, terminal),
         Command::List(args) => command::list::run(&global, &args, terminal),
+        Command::Convert(args) => command::convert::run(&global, &args, terminal),
         Command::Plan(args) => command::plan::run(&global, &args, terminal),
         Command::Doctor(args) => command::doctor::run(&global, &args, terminal),
         Command::Config(args) => command::config::run(&global, &args, terminal),

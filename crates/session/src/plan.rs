@@ -157,6 +157,12 @@ impl Session {
         self.load_with(targets, skill, false)
     }
 
+    /// Loads `targets` like [`load`](Self::load), for an agent that the user chooses later. Agents that suites configure
+    /// are not used.
+    pub fn load_for_chosen_agent(&self, targets: Vec<String>, skill: Option<String>) -> Loaded {
+        self.load_with(targets, skill, true)
+    }
+
     /// Loads `targets` for a run with these settings.
     fn load_for(&self, targets: Vec<String>, overrides: &Overrides) -> Loaded {
         self.load_with(targets, overrides.selection.skill.clone(), !overrides.arms.agent.is_empty())

@@ -49,6 +49,7 @@ mod skill;
 mod skills;
 mod table;
 mod trials;
+mod writer;
 
 pub use coverage::{Coverage, CoveredKey, Treatment};
 pub use document::read_document;
@@ -65,3 +66,4 @@ pub use reference::{
 pub use request::Request;
 pub use skill::read as read_skill;
 pub use skills::{skill_names, skills};
+pub use writer::{Written, WrittenFile, WrittenFormat, write};

@@ -9,6 +9,7 @@ pub mod cleanup;
 pub mod compare;
 pub mod completions;
 pub mod config;
+pub mod convert;
 pub mod discover;
 pub mod docs;
 pub mod doctor;
@@ -46,7 +47,7 @@ use clap::Subcommand;
 
 /// Groups of commands in the help, with the names of their commands. A test checks that each command is in one.
 pub const GROUPS: [(&str, &[&str]); 6] = [
-    ("Write and check tests", &["init", "discover", "gen", "check", "audit", "list", "plan", "mcp-lock"]),
+    ("Write and check tests", &["init", "discover", "gen", "convert", "check", "audit", "list", "plan", "mcp-lock"]),
     ("Run", &["run", "view", "cassettes", "rerun", "mcp", "rpc"]),
     ("Workers", &["work", "workers", "pause", "continue", "cancel", "serve"]),
     ("Read results", &["show", "status", "history", "report", "compare", "trend", "bisect", "calibrate"]),
@@ -87,6 +88,8 @@ pub enum Command {
     Doctor(doctor::DoctorArgs),
     /// Show the resolved settings and the source of each
     Config(config::ConfigArgs),
+    /// Write the suites of other tools as tests of trialrun
+    Convert(convert::ConvertArgs),
     /// Create a project, or a skill with a suite of tests
     Init(init::InitArgs),
     /// Search the documentation, or print a page of it

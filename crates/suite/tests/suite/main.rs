@@ -16,3 +16,4 @@ mod scenario;
 mod scratch;
 mod shared_fixtures;
 mod vectors;
+mod writer;

@@ -1,0 +1,190 @@
+//! Suites of other tools that are written as files of trialrun: the files have the cases from which they were made.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use model::{Arguments, AssertionScope, AssertionSpec, Case, CopyTree, FixtureFile, OuterFolder};
+use serde_json::{Value, json};
+use trialrun_suite::{Loaded, Written, WrittenFormat, write};
+
+use crate::foreign::{corpus, write_harbor_task, write_promptfoo_files};
+use crate::scratch::Scratch;
+
+/// Writes what was loaded to `out`, and loads it again.
+fn again(scratch: &Scratch, loaded: &Loaded, format: Option<WrittenFormat>) -> (Written, Loaded) {
+    let written = write(&loaded.suites, &loaded.coverage, format, &scratch.root().join("out"));
+    for file in &written.files {
+        let path = format!("out/{}", file.path.display());
+        scratch.write(&path, &file.content);
+        if file.executable {
+            std::fs::set_permissions(scratch.path(&path), PermissionsExt::from_mode(0o755)).unwrap();
+        }
+    }
+    let reloaded = if written.files.is_empty() { Loaded::default() } else { scratch.load(&["out"]) };
+    (written, reloaded)
+}
+
+/// Returns everything that decides what a case does, without places in files.
+fn essence(case: &Case) -> Value {
+    let Case { fixtures, graded, .. } = case;
+    let several = case.messages.len() > 1;
+    let solution = graded.solution.as_ref();
+    let files =
+        [&fixtures.files_committed, &fixtures.files_staged, &fixtures.files_unstaged].map(|files| files_of(files));
+    json!({
+        "id": case.id,
+        "description": case.description,
+        "tags": case.tags,
+        "messages": case.messages.iter().map(|message| &message.text).collect::<Vec<_>>(),
+        "subject": case.subject.skill().map(|skill| &skill.name),
+        "definition": format!("{:?}", case.definition),
+        "turns": case.max_turns,
+        "timeout": case.timeout_ms,
+        "model": case.runner.model,
+        "network": case.network.as_ref().map(ToString::to_string),
+        "servers": format!("{:?}", case.mocks.servers.iter().map(|one| (&one.name, &one.source)).collect::<Vec<_>>()),
+        "env": fixtures.env,
+        "git": fixtures.git_init,
+        "workdir": fixtures.workdir,
+        "directories": fixtures.directories,
+        "trees": trees(&fixtures.copy_trees),
+        "files": files,
+        "outside": fixtures.outside.iter().map(outer).collect::<Vec<_>>(),
+        "graded": [json!(graded.takes_fixture), json!(graded.rewards), json!(graded.taken_files)],
+        "graded folders": graded.folders.iter().map(|folder| json!([folder.path, real(folder.from.as_deref())])).collect::<Vec<_>>(),
+        "solution": solution.map(|solution| json!([solution.commands, solution.outside.iter().map(outer).collect::<Vec<_>>()])),
+        "assertions": case.assertions.iter().map(|spec| assertion(spec, several)).collect::<Vec<_>>(),
+        "skill": case.skill_eval.as_ref().map(|eval| json!([eval.should_trigger, eval.invocation, eval.side_effect_level.name()])),
+        "expected": case.expected,
+    })
+}
+
+fn real(path: Option<&Path>) -> Option<String> {
+    path.map(|path| path.canonicalize().unwrap().display().to_string())
+}
+
+fn trees(trees: &[CopyTree]) -> Value {
+    trees.iter().map(|tree| json!([real(Some(&tree.from)), tree.to])).collect()
+}
+
+fn files_of(files: &[FixtureFile]) -> Value {
+    files.iter().map(|file| json!([file.path, String::from_utf8_lossy(&file.content), file.executable])).collect()
+}
+
+fn outer(folder: &OuterFolder) -> Value {
+    json!([folder.path, folder.directories, trees(&folder.trees), files_of(&folder.files)])
+}
+
+fn assertion(spec: &AssertionSpec, several: bool) -> Value {
+    let arguments = match &spec.arguments {
+        Arguments::Brief(node) => node.to_json(),
+        _ => {
+            let Value::Object(mut fields) = spec.node.to_json() else { panic!("fields") };
+            ["id", "type", "weight", "name"].iter().for_each(|key| drop(fields.shift_remove(*key)));
+            Value::Object(fields)
+        }
+    };
+    // With one message, the whole trial and its last reply are the same.
+    let about = match spec.about {
+        AssertionScope::Reply(number) if several => number,
+        _ => 0,
+    };
+    json!([spec.id, spec.kind.value, arguments, spec.weight, about])
+}
+
+/// Writes each suite of a corpus, and compares the cases. Returns the numbers of cases that were written and refused.
+fn compare(format: &str, prepare: impl Fn(&Scratch, &str, &str) -> String) -> (usize, usize) {
+    let (mut all, mut refused) = (0, 0);
+    for (name, content) in corpus(format) {
+        let scratch = Scratch::new();
+        let target = prepare(&scratch, &name, &content);
+        let loaded = scratch.load(&[&target]);
+        if loaded.has_errors() {
+            continue;
+        }
+        let (written, reloaded) = again(&scratch, &loaded, None);
+        let errors: Vec<String> =
+            reloaded.diagnostics.iter().filter(|one| one.is_error()).map(ToString::to_string).collect();
+        let text = || written.files.iter().map(|file| String::from_utf8_lossy(&file.content)).collect::<String>();
+        assert_eq!(errors, [""; 0], "{name}\n{}", text());
+        let refusals = written.refused.len();
+        let cases = |loaded: &Loaded| -> Vec<Value> {
+            loaded.suites.iter().flat_map(|suite| &suite.cases).map(|case| essence(case)).collect()
+        };
+        let (before, after) = (cases(&loaded), cases(&reloaded));
+        assert_eq!((after.len(), before.len()), (written.cases, written.cases + refusals), "{name}");
+        for case in &after {
+            let own = before.iter().find(|own| own["id"] == case["id"] && own["messages"] == case["messages"]);
+            let own = own.unwrap_or_else(|| panic!("{name}: {}", case["id"]));
+            if own["assertions"].to_string().contains("\"promptfoo\"") {
+                continue;
+            }
+            assert_eq!(case, own, "{name}\n{}", text());
+        }
+        all += written.cases;
+        refused += refusals;
+    }
+    (all, refused)
+}
+
+#[test]
+fn tasks_of_harbor_become_conversations() {
+    let (written, refused) = compare("harbor", |scratch, name, content| {
+        let folder = format!("tasks/{}", name.trim_end_matches(".txt"));
+        write_harbor_task(scratch, &folder, content);
+        folder
+    });
+    assert!(written >= 15 && refused >= 15, "{written} {refused}");
+}
+
+#[test]
+fn evaluations_of_skills_stay_evaluations() {
+    let prepare = |place: &'static str| {
+        move |scratch: &Scratch, _: &str, content: &str| {
+            crate::foreign::skill(scratch);
+            scratch.write(place, content);
+            place.to_owned()
+        }
+    };
+    let (written, _) = compare("evals", prepare("skills/s/evals/evals.json"));
+    assert!(written >= 40, "{written}");
+}
+
+#[test]
+fn assertions_of_promptfoo_about_text_become_patterns() {
+    let (written, refused) = compare("promptfoo", |scratch, name, content| {
+        write_promptfoo_files(scratch);
+        let ending = name.rsplit_once('.').unwrap().1;
+        scratch.write(&format!("promptfooconfig.{ending}"), content);
+        format!("promptfooconfig.{ending}")
+    });
+    assert!(written > 0 && refused > 0, "{written} {refused}");
+}
+
+#[test]
+fn what_a_format_cannot_say_is_refused() {
+    let scratch = Scratch::new();
+    write_harbor_task(&scratch, "tasks/a", "# ==> task.toml <==\n[agent]\n");
+    let loaded = scratch.load(&["tasks/a"]);
+    let (written, _) = again(&scratch, &loaded, Some(WrittenFormat::Evals));
+    assert_eq!((written.files.len(), written.cases), (0, 0));
+    assert_eq!(
+        written.refused[0].message,
+        "`a` cannot be written: it tests an agent alone, which the format `evals` cannot say"
+    );
+}
+
+#[test]
+fn keys_without_effect_become_comments() {
+    let scratch = Scratch::new();
+    write_harbor_task(&scratch, "tasks/a", "# ==> task.toml <==\n[environment]\ncpus = 2\n");
+    let loaded = scratch.load(&["tasks/a"]);
+    let (written, _) = again(&scratch, &loaded, None);
+    let text = String::from_utf8(written.files[0].content.clone()).unwrap();
+    assert!(text.starts_with("# From `tasks/a/task.toml`, a suite in the format `harbor`.\n"), "{text}");
+    assert!(
+        text.contains("# - `environment.cpus` (tasks/a/task.toml:2): sandboxes have no processor limit\n"),
+        "{text}"
+    );
+    assert!(text.contains("# - `FROM` (tasks/a/environment/Dockerfile:1): "), "{text}");
+}

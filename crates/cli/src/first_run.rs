@@ -19,8 +19,7 @@ pub fn confirm(args: &Overrides, plan: &Plan, context: &Session, terminal: &Term
     if is_deliberate(args) || plan.settings.cassettes.mode == CassetteMode::Replay {
         return Ok(true);
     }
-    let real: Vec<&PlannedTrial> =
-        plan.trials.iter().map(|trial| &**trial).filter(|trial| uses_real_model(trial)).collect();
+    let real: Vec<&PlannedTrial> = plan.trials.iter().filter(|trial| uses_real_model(trial)).collect();
     if real.is_empty() || has_earlier(&real, plan, context)? {
         return Ok(true);
     }
@@ -69,6 +68,6 @@ fn uses_real_model(trial: &PlannedTrial) -> bool {
 fn has_earlier(real: &[&PlannedTrial], plan: &Plan, context: &Session) -> Result<bool, CliError> {
     let Some(store) = context.find_store()? else { return Ok(false) };
     let history = History::read(&*store, plan)?;
-    let is_known = |trial: &&PlannedTrial| history.get(&trial.id.suite, &trial.id.case, &trial.id.arm).is_some();
+    let is_known = |trial: &&PlannedTrial| history.get(&trial.suite, &trial.case_id, &trial.arm_name).is_some();
     Ok(real.iter().any(is_known))
 }

@@ -58,7 +58,7 @@ impl RecordedTrial {
         (args.gates, args.output) = (GateArgs::default(), OutputArgs::default());
         let off = CassetteArgs { cassette: Some(CassetteMode::Off), ..args.cassettes.clone() };
         let (_, prepared) = place::plan_from(here, &directory, &Overrides { cassettes: off, ..args.clone() })?;
-        let planned = prepared.plan.trials.iter().find(|trial| trial.id.to_string() == row.id).ok_or_else(|| {
+        let planned = prepared.plan.trials.iter().find(|trial| trial.id().to_string() == row.id).ok_or_else(|| {
             CliError::usage(format!("the trial {} can no longer be run: its test or its arm has changed", row.id))
         })?;
         let file = runner::cassette_file(planned, &prepared.plan.settings.cassettes);

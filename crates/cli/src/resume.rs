@@ -72,7 +72,7 @@ pub fn resume(
     if !report.reports.is_empty() {
         args.output.report = report.clone();
     }
-    planned.plan.trials.retain(|trial| open.contains(&Arc::from(&trial.id)));
+    planned.plan.trials.retain(|trial| open.contains(&Arc::from(&trial.id())));
     refuse_two_versions(&session, &planned, &info, &finished.files, &run)?;
     planned.plan.earlier = finished.earlier;
 
@@ -89,7 +89,7 @@ pub fn resume(
     }
     let lost = open.len() - planned.plan.trials.len();
     if lost > 0 {
-        let planned: HashSet<Arc<str>> = planned.plan.trials.iter().map(|trial| Arc::from(&trial.id)).collect();
+        let planned: HashSet<Arc<str>> = planned.plan.trials.iter().map(|trial| Arc::from(&trial.id())).collect();
         let mut names: Vec<&str> = open.iter().filter(|id| !planned.contains(*id)).map(|id| &**id).collect();
         names.sort_unstable();
         names.truncate(NAMES);
@@ -262,5 +262,5 @@ fn changes(session: &Session, planned: &Planned, then: &RunInfo) -> Vec<String> 
 /// Returns the first trial of each agent.
 fn first_trials(plan: &Plan) -> BTreeMap<String, String> {
     let trials = plan.trials.iter().rev();
-    trials.map(|trial| (trial.arm.agent.clone(), trial.id.to_string())).collect()
+    trials.map(|trial| (trial.arm.agent.clone(), trial.id().to_string())).collect()
 }

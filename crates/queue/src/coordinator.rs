@@ -81,7 +81,7 @@ impl Coordinator {
         let Collected { bundle, left_out } = Bundle::collect(session, planned)?;
         let trials = &planned.plan.trials;
         let cases: HashSet<String> =
-            trials.iter().map(|trial| format!("{}::{}", trial.id.suite, trial.id.case)).collect();
+            trials.iter().map(|trial| format!("{}::{}", trial.suite, trial.case_id)).collect();
         let spec = planned.spec.limited_to(cases);
         let spec = session.spec_to_json(&spec).map_err(|error| QueueError::Refused(error.to_string()))?;
         let specs = session.trial_specs(planned);
@@ -186,7 +186,7 @@ fn check(planned: &Planned) -> Result<(), QueueError> {
     if !planned.spec.overrides().hooks.post_grade_commands.is_empty() {
         return refused("workers run no post-grade commands");
     }
-    let is_real = |trial: &Arc<PlannedTrial>| settings.sandbox.remote_of(&trial.case) == RemoteMode::Real;
+    let is_real = |trial: &PlannedTrial| settings.sandbox.remote_of(&trial.case) == RemoteMode::Real;
     if settings.sandbox.source_repo.is_some() && planned.plan.trials.iter().any(is_real) {
         return refused("workers cannot push to the real source repository; use `remote: isolated`");
     }
@@ -225,13 +225,13 @@ impl Place for Coordinator {
 
     fn submit(&self, trial: &PlannedTrial, earlier: &[AttemptRecord]) -> mpsc::Receiver<Progress> {
         let (progress, receiver) = mpsc::channel(CHUNKS);
-        let spec = self.specs.get(&trial.id).and_then(|spec| serde_json::to_string(&spec).ok());
+        let spec = self.specs.get(&trial.id()).and_then(|spec| serde_json::to_string(&spec).ok());
         let (Some(spec), Ok(earlier)) = (spec, serde_json::to_string(earlier)) else {
             let _ = progress.try_send(Progress::Refused(Breakage::harness("the trial has no description")));
             return receiver;
         };
         let (needs, caps) = (self.needs_of(trial), caps(trial));
-        let new = NewTrial { id: trial.id.to_string(), spec, needs, caps, earlier };
+        let new = NewTrial { id: trial.id().to_string(), spec, needs, caps, earlier };
         self.send(Command::Submit(new, progress));
         receiver
     }

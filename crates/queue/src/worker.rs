@@ -427,7 +427,7 @@ fn plan(
 }
 
 /// Returns the planned trial, with its attempts that were lost.
-fn trial_of(claim: &Claim, prepared: &Prepared) -> Result<(Arc<PlannedTrial>, Vec<AttemptRecord>), String> {
+fn trial_of(claim: &Claim, prepared: &Prepared) -> Result<(PlannedTrial, Vec<AttemptRecord>), String> {
     let spec: TrialSpec = serde_json::from_str(&claim.spec).map_err(|error| error.to_string())?;
     spec.agrees_with(prepared.specs.get(&spec.id).as_ref()).map_err(|error| error.to_string())?;
     let earlier = serde_json::from_str(&claim.earlier).map_err(|error| error.to_string())?;

@@ -40,7 +40,7 @@ pub trait Hook: Send + Sync {
 #[derive(Clone)]
 pub struct GradedTrial {
     /// The planned trial.
-    pub planned: Arc<PlannedTrial>,
+    pub planned: PlannedTrial,
     /// Record of the trial as it would be without the commands. Contains no secrets.
     pub record: TrialRecord,
     /// Collected state of the sandbox. Contains no secrets.

@@ -16,7 +16,7 @@ use crate::trial::{self, Shared};
 #[derive(Clone)]
 pub(crate) enum Job {
     /// A planned trial: an agent runs, and its result is graded.
-    Trial(Arc<PlannedTrial>),
+    Trial(PlannedTrial),
     /// A trial of an earlier run, whose recorded evidence is graded again.
     Regrade(Arc<RecordedTrial>, Arc<dyn Archive>),
 }
@@ -33,7 +33,7 @@ impl Job {
     /// Creates a sender for the first attempt at the trial.
     pub(crate) fn events(&self, bus: &Arc<EventBus>, shared: &Shared) -> EventSender {
         let (trial, mask) = match self {
-            Self::Trial(planned) => ((&planned.id).into(), shared.mask_of(planned)),
+            Self::Trial(planned) => ((&planned.id()).into(), shared.mask_of(planned)),
             Self::Regrade(recorded, _) => (Arc::clone(&recorded.old.id), recorded.mask(shared)),
         };
         EventSender::new(Arc::clone(bus), trial, &mask)

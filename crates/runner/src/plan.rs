@@ -45,7 +45,7 @@ pub(crate) use self::variant::{as_arm, with_threshold};
 /// A planned run.
 pub struct Plan {
     /// The trials in order.
-    pub trials: Vec<Arc<PlannedTrial>>,
+    pub trials: Vec<PlannedTrial>,
     /// Questions that decide how many trials run; empty if all of them run.
     pub decisions: Vec<PlannedDecision>,
     /// The settings.

@@ -29,17 +29,17 @@ impl Pool {
         let shared = Arc::new(share(&plan, host).await?);
         let mut cases: HashMap<[Arc<str>; 3], (Arc<PlannedCase>, u64)> = HashMap::new();
         for trial in plan.trials {
-            let (_, repetitions) = cases.entry(key(&trial.id)).or_insert_with(|| (Arc::clone(&trial.of), 0));
-            *repetitions = trial.id.repetition.max(*repetitions);
+            let (_, repetitions) = cases.entry(trial.group()).or_insert_with(|| (Arc::clone(&trial.of), 0));
+            *repetitions = trial.repetition.max(*repetitions);
         }
         Ok(Self { shared, cases })
     }
 
     /// Returns the planned trial with that id.
-    pub fn get(&self, id: &TrialId) -> Option<Arc<PlannedTrial>> {
-        let (of, repetitions) = self.cases.get(&key(id))?;
+    pub fn get(&self, id: &TrialId) -> Option<PlannedTrial> {
+        let (of, repetitions) = self.cases.get(&[&id.suite, &id.case, &id.arm].map(Arc::clone))?;
         let is_planned = (1..=*repetitions).contains(&id.repetition);
-        is_planned.then(|| Arc::new(PlannedTrial { id: id.clone(), of: Arc::clone(of) }))
+        is_planned.then(|| PlannedTrial { of: Arc::clone(of), repetition: id.repetition })
     }
 
     /// Returns the providers whose accounts the trials share.
@@ -52,19 +52,19 @@ impl Pool {
     pub async fn run(
         &self,
         run: &str,
-        planned: &Arc<PlannedTrial>,
+        planned: &PlannedTrial,
         earlier: Vec<AttemptRecord>,
         stop_level: watch::Receiver<StopLevel>,
         listener: Arc<dyn Listener>,
     ) {
         let bus = Arc::new(EventBus::new(run, listener, Arc::clone(&self.shared.mask)));
-        let mut events = EventSender::new(Arc::clone(&bus), &planned.id, &self.shared.mask_of(planned));
+        let mut events = EventSender::new(Arc::clone(&bus), &planned.id(), &self.shared.mask_of(planned));
         for _ in &earlier {
             events = events.next_attempt();
         }
         trial::begin(planned, &events);
         let shared = Arc::clone(&self.shared);
-        let attempts = trial::run(Arc::clone(planned), shared, events.clone(), stop_level, earlier);
+        let attempts = trial::run(planned.clone(), shared, events.clone(), stop_level, earlier);
         let record = tokio::spawn(attempts).await.unwrap_or_else(|_| trial::panicked(planned));
         events.finish(record);
         bus.close();
@@ -79,8 +79,4 @@ impl Pool {
         let left_over = self.shared.registry.remove_all().into_iter();
         left_over.map(|(path, error)| format!("{}: {error}", path.display())).collect()
     }
-}
-
-fn key(id: &TrialId) -> [Arc<str>; 3] {
-    [&id.suite, &id.case, &id.arm].map(Arc::clone)
 }

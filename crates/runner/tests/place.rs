@@ -52,11 +52,11 @@ impl Place for Script {
     }
 
     fn requirements(&self, trial: &PlannedTrial) -> Vec<String> {
-        vec![trial.id.case.to_string()]
+        vec![trial.case_id.to_string()]
     }
 
     fn submit(&self, trial: &PlannedTrial, earlier: &[AttemptRecord]) -> mpsc::Receiver<Progress> {
-        self.submitted.lock().unwrap().push(trial.id.case.to_string());
+        self.submitted.lock().unwrap().push(trial.case_id.to_string());
         let (sender, receiver) = mpsc::channel(8);
         for progress in (self.play)(trial, earlier) {
             sender.try_send(progress).unwrap();
@@ -180,9 +180,9 @@ fn run_with(
 
 /// Returns the outcome of a trial as a worker sends it.
 fn finished(trial: &PlannedTrial, earlier: &[AttemptRecord], version: &str) -> Progress {
-    let (attempt, id) = (earlier.len() as u32 + 1, &trial.id);
+    let (attempt, id) = (earlier.len() as u32 + 1, trial.id());
     let record = TrialRecord {
-        id: id.into(),
+        id: (&id).into(),
         suite: id.suite.clone(),
         case: id.case.clone(),
         arm: id.arm.clone(),
@@ -242,7 +242,7 @@ fn a_trial_that_loses_its_process_each_time_is_broken() {
 #[test]
 fn another_version_of_the_agent_is_a_warning() {
     let play = |trial: &PlannedTrial, earlier: &[AttemptRecord]| {
-        vec![finished(trial, earlier, if &*trial.id.case == "a" { "1" } else { "2" })]
+        vec![finished(trial, earlier, if &*trial.case_id == "a" { "1" } else { "2" })]
     };
     let (events, _) = run(&["a", "b"], play, &[]);
     let warnings: Vec<&String> = records(&events).iter().flat_map(|record| &record.warnings).collect();

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use runner::PlannedTrial;
 use script::Library;
@@ -61,7 +60,7 @@ pub fn configuration(project: &Project) -> BTreeSet<PathBuf> {
 }
 
 /// Returns the dependencies of each suite in `trials`, by the suite's file.
-pub fn of_suites(session: &Session, trials: &[Arc<PlannedTrial>]) -> BTreeMap<PathBuf, Dependencies> {
+pub fn of_suites(session: &Session, trials: &[PlannedTrial]) -> BTreeMap<PathBuf, Dependencies> {
     let library = Library::new();
     let mut suites: BTreeMap<PathBuf, Dependencies> = BTreeMap::new();
     let mut files: BTreeSet<(PathBuf, PathBuf)> = BTreeSet::new();

@@ -131,7 +131,7 @@ impl Session {
             settings: spec.to_map(self),
             agents: plan.agents.clone(),
             skills: plan.skills.clone(),
-            trials: plan.trials.iter().map(|trial| trial.id.clone()).collect(),
+            trials: plan.trials.iter().map(PlannedTrial::id).collect(),
             decisions: plan.decisions.len(),
             jobs: plan.settings.jobs.min(plan.trials.len()).max(1),
             invocation: arguments.and_then(|arguments| invocation(arguments, plan, self)),
@@ -208,7 +208,7 @@ async fn pass_on(mut from: UnboundedReceiver<Control>, to: UnboundedSender<Contr
 /// Returns `true` if the agent of a trial can push to the source repository itself.
 pub fn uses_real_remote(plan: &Plan) -> bool {
     let settings = &plan.settings.sandbox;
-    let is_real = |trial: &Arc<PlannedTrial>| settings.remote_of(&trial.case) == RemoteMode::Real;
+    let is_real = |trial: &PlannedTrial| settings.remote_of(&trial.case) == RemoteMode::Real;
     settings.source_repo.is_some() && plan.trials.iter().any(is_real)
 }
 

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::Duration;
 
 use cassette::{Cassette, Recording};
@@ -167,7 +166,7 @@ fn rows(session: &Session, prepared: &Planned) -> Result<Vec<Row>, CliError> {
     let settings = &prepared.plan.settings.cassettes;
     let mut of_files: BTreeMap<(usize, PathBuf), Vec<&PlannedTrial>> = BTreeMap::new();
     let is_recorded =
-        |trial: &&Arc<PlannedTrial>| trial.case.skip.is_none() && runner::is_recorded(trial, &prepared.plan.judging);
+        |trial: &&PlannedTrial| trial.case.skip.is_none() && runner::is_recorded(trial, &prepared.plan.judging);
     for trial in prepared.plan.trials.iter().filter(is_recorded) {
         let file = runner::cassette_file(trial, settings);
         of_files.entry((trial.position, file)).or_default().push(trial);
@@ -181,8 +180,8 @@ fn rows(session: &Session, prepared: &Planned) -> Result<Vec<Row>, CliError> {
         };
         let size = std::fs::metadata(&file).map_or(0, |metadata| metadata.len());
         let state = damage.unwrap_or_else(|| state(&cassette, &trials, &results));
-        let case = format!("{}::{}", first.id.suite, first.id.case);
-        let (arm, planned, is_auto) = (first.id.arm.to_string(), trials.len(), first.auto.is_some());
+        let case = format!("{}::{}", first.suite, first.case_id);
+        let (arm, planned, is_auto) = (first.arm_name.to_string(), trials.len(), first.auto.is_some());
         Some(Row { case, arm, file, planned, is_auto, cassette, size, state })
     };
     Ok(of_files.into_iter().filter_map(row).collect())
@@ -195,14 +194,14 @@ fn state(cassette: &Cassette, trials: &[&PlannedTrial], results: &HashMap<String
     let mut state = State::Current;
     let last = cassette.recordings.iter().map(|recording| recording.about.repetition).max();
     for trial in trials {
-        let Some(recording) = cassette.recording(trial.id.repetition) else {
+        let Some(recording) = cassette.recording(trial.repetition) else {
             // If the results decide how many trials run, those after the last recorded one were not needed.
-            if trial.auto.is_none() || last.is_some_and(|last| trial.id.repetition < last) {
+            if trial.auto.is_none() || last.is_some_and(|last| trial.repetition < last) {
                 state = State::Incomplete;
             }
             continue;
         };
-        let last = results.get(&trial.id.to_string()).filter(|row| row.started_at > recording.about.recorded_at);
+        let last = results.get(&trial.id().to_string()).filter(|row| row.started_at > recording.about.recorded_at);
         if let Some(row) = last.filter(|row| row.outcome == Outcome::Stale) {
             return State::Stale(row.reason.clone().unwrap_or_default());
         }

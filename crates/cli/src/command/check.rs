@@ -149,7 +149,7 @@ fn check_as(
         }
         if !invalid {
             let mut cases: Vec<(&str, &str)> =
-                plan.trials.iter().map(|trial| (&*trial.id.suite, &*trial.id.case)).collect();
+                plan.trials.iter().map(|trial| (&*trial.suite, &*trial.case_id)).collect();
             cases.sort_unstable();
             cases.dedup();
             let most = if plan.decisions.is_empty() { "" } else { "at most " };
@@ -281,15 +281,15 @@ struct Claim<'a> {
 fn claims(plan: &Plan) -> Vec<Claim<'_>> {
     let mut known = HashSet::new();
     let trials = plan.trials.iter().filter(|trial| trial.arm.variant.as_deref() != Some(WITHOUT_SKILL));
-    let mut cases: Vec<_> = trials.filter(|trial| known.insert((&trial.id.suite, &trial.id.case))).collect();
+    let mut cases: Vec<_> = trials.filter(|trial| known.insert((&trial.suite, &trial.case_id))).collect();
     // Cases appear in the order in which they are written, regardless of the order of their trials.
     cases.sort_by_key(|trial| trial.position);
     let checks = cases.into_iter().flat_map(|trial| trial.checks.iter().map(move |check| (trial, check)));
     checks
         .filter(|(_, check)| check.is_claim())
         .map(|(trial, check)| Claim {
-            suite: &trial.id.suite,
-            case: &trial.id.case,
+            suite: &trial.suite,
+            case: &trial.case_id,
             id: check.id(),
             text: check.title().unwrap_or(check.id()),
             method: check.method(),

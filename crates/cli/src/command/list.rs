@@ -88,7 +88,7 @@ pub fn run(global: &Global, args: &ListArgs, terminal: &Terminal) -> Result<Exit
     terminal.notes(prepared.spec.notes());
     let trials = &prepared.plan.trials;
     if args.json {
-        terminal.json(&trials.iter().map(|trial| row(trial)).collect::<Vec<_>>());
+        terminal.json(&trials.iter().map(row).collect::<Vec<_>>());
     } else if trials.is_empty() && !prepared.diagnostics.iter().any(model::Diagnostic::is_error) {
         terminal.diagnostics(&prepared.diagnostics);
         return Err(prepared.nothing_selected());
@@ -118,8 +118,8 @@ pub fn run(global: &Global, args: &ListArgs, terminal: &Terminal) -> Result<Exit
 /// Returns a planned trial as JSON.
 pub fn row(trial: &PlannedTrial) -> Value {
     json!({
-        "id": trial.id.to_string(), "suite": trial.id.suite, "case": trial.id.case, "arm": trial.id.arm,
-        "agent": trial.arm.agent, "model": trial.arm.model, "repetition": trial.id.repetition,
+        "id": trial.id().to_string(), "suite": trial.suite, "case": trial.case_id, "arm": trial.arm_name,
+        "agent": trial.arm.agent, "model": trial.arm.model, "repetition": trial.repetition,
         "title": trial.case.description, "tags": trial.case.tags, "source": trial.case.source,
         "skill": trial.case.subject.skill().filter(|skill| skill.directory.is_some()).map(|skill| &skill.name),
         "should_trigger": trial.case.skill_eval.as_ref().map(|eval| eval.should_trigger),
@@ -135,19 +135,19 @@ pub fn cases(plan: &runner::Plan) -> String {
     let trials = &plan.trials;
     let mut times: HashMap<(usize, &str), usize> = HashMap::new();
     for trial in trials {
-        *times.entry((trial.position, &trial.id.arm)).or_default() += 1;
+        *times.entry((trial.position, &trial.arm_name)).or_default() += 1;
     }
-    let row = |trial: &std::sync::Arc<runner::PlannedTrial>| {
-        let times = times.get(&(trial.position, &*trial.id.arm)).copied().unwrap_or_default();
-        let mut about = vec![trial.id.arm.to_string()];
+    let row = |trial: &runner::PlannedTrial| {
+        let times = times.get(&(trial.position, &*trial.arm_name)).copied().unwrap_or_default();
+        let mut about = vec![trial.arm_name.to_string()];
         let is_negative = trial.case.skill_eval.as_ref().is_some_and(|eval| !eval.should_trigger);
         let most = if trial.auto.is_some() { "up to " } else { "" };
         about.extend((times > 1).then(|| format!("{most}{times} times")));
         about.extend(is_negative.then(|| "negative control".to_owned()));
         about.extend(trial.case.tags.iter().map(|tag| format!("#{tag}")));
-        (format!("{}::{}", trial.id.suite, trial.id.case), about.join("  "))
+        (format!("{}::{}", trial.suite, trial.case_id), about.join("  "))
     };
-    let rows: Vec<(String, String)> = trials.iter().filter(|trial| trial.id.repetition == 1).map(row).collect();
+    let rows: Vec<(String, String)> = trials.iter().filter(|trial| trial.repetition == 1).map(row).collect();
     table(&rows)
 }
 

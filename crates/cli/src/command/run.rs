@@ -249,8 +249,8 @@ fn refused(record: &HookRecord) -> CliError {
 
 /// Returns a line that names the files whose errors break their trials, while the others run.
 fn broken_files(plan: &Plan) -> Option<String> {
-    let is_broken = |trial: &&Arc<PlannedTrial>| !trial.case.broken.is_empty() && trial.case.skip.is_none();
-    let broken: Vec<&Arc<PlannedTrial>> = plan.trials.iter().filter(is_broken).collect();
+    let is_broken = |trial: &&PlannedTrial| !trial.case.broken.is_empty() && trial.case.skip.is_none();
+    let broken: Vec<&PlannedTrial> = plan.trials.iter().filter(is_broken).collect();
     let mut files: Vec<&str> = Vec::new();
     for trial in &broken {
         let file = &*trial.case.source.file;
@@ -294,9 +294,9 @@ pub fn warn_of_real_remotes(plan: &Plan, terminal: &Terminal) -> usize {
 
 /// Returns a note about required pass rates that have no effect, because the number of trials is fixed.
 fn untested_rates(plan: &Plan) -> Option<String> {
-    let is_first = |trial: &&Arc<PlannedTrial>| trial.id.repetition == 1 && !trial.id.is_baseline();
-    let is_untested = |trial: &&Arc<PlannedTrial>| trial.case.pass_rate.is_some() && trial.auto.is_none();
-    let is_run = |trial: &&Arc<PlannedTrial>| trial.case.skip.is_none() && trial.case.broken.is_empty();
+    let is_first = |trial: &&PlannedTrial| trial.repetition == 1 && !trial.is_baseline();
+    let is_untested = |trial: &&PlannedTrial| trial.case.pass_rate.is_some() && trial.auto.is_none();
+    let is_run = |trial: &&PlannedTrial| trial.case.skip.is_none() && trial.case.broken.is_empty();
     let untested = plan.trials.iter().filter(is_first).filter(is_untested).filter(is_run).count();
     (untested > 0).then(|| {
         format!(

@@ -41,7 +41,7 @@ struct Group<'t> {
 /// Returns the questions for the `trials` whose number is not fixed, and adjusts these trials: each gets the rule that
 /// decides its number, and trials that no question needs are removed.
 pub(super) fn decisions(
-    trials: &mut Vec<Arc<PlannedTrial>>,
+    trials: &mut Vec<PlannedTrial>,
     request: &PlanRequest<'_>,
     problems: &mut Vec<Diagnostic>,
 ) -> Vec<PlannedDecision> {
@@ -59,7 +59,7 @@ pub(super) fn decisions(
     let cannot_run = |trial: &PlannedTrial| trial.case.skip.is_some() || !trial.case.broken.is_empty();
     let mut groups: Vec<Group<'_>> = Vec::new();
     let planned = std::mem::take(trials);
-    for trial in planned.iter().filter(|trial| trial.id.repetition == 1 && !cannot_run(trial)) {
+    for trial in planned.iter().filter(|trial| trial.repetition == 1 && !cannot_run(trial)) {
         if let Some(auto) = trial.auto {
             groups.push(Group { first: trial, auto, is_compared: false });
         }
@@ -77,32 +77,28 @@ pub(super) fn decisions(
         if own.is_empty() && !group.is_compared {
             continue;
         }
-        autos.insert(key(group.first), group.auto);
+        autos.insert(group.first.group(), group.auto);
         decisions.extend(own);
     }
     problems.extend(hopeless(&decisions));
     let mut changed: HashMap<[Arc<str>; 3], Arc<PlannedCase>> = HashMap::new();
-    trials.extend(planned.into_iter().filter_map(|trial| {
-        let auto = autos.get(&key(&trial)).copied();
-        let is_kept = trial.auto.is_none() || auto.is_some() || trial.id.repetition == 1;
+    trials.extend(planned.into_iter().filter_map(|mut trial| {
+        let auto = autos.get(&trial.group()).copied();
+        let is_kept = trial.auto.is_none() || auto.is_some() || trial.repetition == 1;
         if trial.auto == auto || !is_kept {
             return is_kept.then_some(trial);
         }
         let with_auto = || Arc::new(PlannedCase { auto, ..PlannedCase::clone(&trial) });
-        let of = Arc::clone(changed.entry(key(&trial)).or_insert_with(with_auto));
-        Some(Arc::new(PlannedTrial { id: trial.id.clone(), of }))
+        trial.of = Arc::clone(changed.entry(trial.group()).or_insert_with(with_auto));
+        Some(trial)
     }));
     decisions
-}
-
-fn key(trial: &PlannedTrial) -> [Arc<str>; 3] {
-    [&trial.id.suite, &trial.id.case, &trial.id.arm].map(Arc::clone)
 }
 
 /// Returns the questions about one case under one arm.
 fn own_decisions(group: &mut Group<'_>, of_project: Option<PassRate>, precision: Option<f64>) -> Vec<PlannedDecision> {
     let case = &group.first.case;
-    if group.first.id.is_baseline() {
+    if group.first.is_baseline() {
         return Vec::new();
     }
     let precise = precision.filter(|_| !group.is_compared);
@@ -116,9 +112,9 @@ fn own_decisions(group: &mut Group<'_>, of_project: Option<PassRate>, precision:
     let decision = |question| PlannedDecision {
         question,
         alpha: SIGNIFICANCE,
-        arm: Arc::clone(&group.first.id.arm),
+        arm: Arc::clone(&group.first.arm_name),
         versus: None,
-        cases: vec![(Arc::clone(&group.first.id.suite), Arc::clone(&group.first.id.case))],
+        cases: vec![(Arc::clone(&group.first.suite), Arc::clone(&group.first.case_id))],
         most: group.auto.most,
         quarantined: case.quarantine.is_some(),
     };
@@ -137,7 +133,7 @@ fn comparisons(groups: &mut [Group<'_>], precision: Option<f64>) -> Vec<PlannedD
     cases.sort_unstable();
     for case in cases {
         let (baseline, tested): (Vec<usize>, Vec<usize>) =
-            case.iter().partition(|index| groups[**index].first.id.is_baseline());
+            case.iter().partition(|index| groups[**index].first.is_baseline());
         let of_agent = |one: usize, other: usize| {
             let [one, other] = [one, other].map(|index| groups[index].first);
             (&one.arm.agent, &one.arm.model, &one.argument) == (&other.arm.agent, &other.arm.model, &other.argument)
@@ -151,12 +147,12 @@ fn comparisons(groups: &mut [Group<'_>], precision: Option<f64>) -> Vec<PlannedD
                 .split_first()
                 .map_or_else(Vec::new, |(first, others)| others.iter().map(|other| [*first, *other]).collect()),
         };
-        pairs.extend(found.into_iter().map(|pair| (pair, pair.map(|index| Arc::clone(&groups[index].first.id.arm)))));
+        pairs.extend(found.into_iter().map(|pair| (pair, pair.map(|index| Arc::clone(&groups[index].first.arm_name)))));
     }
     let mut decisions: Vec<PlannedDecision> = Vec::new();
     for (pair, [arm, versus]) in pairs {
         let first = groups[pair[0]].first;
-        let case = (Arc::clone(&first.id.suite), Arc::clone(&first.id.case));
+        let case = (Arc::clone(&first.suite), Arc::clone(&first.case_id));
         let most = pair.iter().map(|index| groups[*index].auto.most).min().unwrap_or(0);
         pair.iter().for_each(|index| groups[*index].is_compared = true);
         let same = |known: &&mut PlannedDecision| known.arm == arm && known.versus.as_ref() == Some(&versus);

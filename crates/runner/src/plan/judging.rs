@@ -47,10 +47,10 @@ impl Judging {
     /// wrong with it, and how many assertions in `trials` stay undecided without one.
     pub(crate) fn plan(
         request: &PlanRequest<'_>,
-        trials: &[Arc<PlannedTrial>],
+        trials: &[PlannedTrial],
         problems: &mut Vec<Diagnostic>,
     ) -> Self {
-        let asked = trials.iter().map(|trial| judged(trial)).sum();
+        let asked = trials.iter().map(judged).sum();
         let known = problems.len();
         let judge = judge_model(request.settings, &request.read_script, problems);
         let is_refused = problems[known..].iter().any(Diagnostic::is_error);
@@ -158,7 +158,7 @@ impl Judging {
     /// the trial needs no judge.
     pub(crate) fn is_sampled(&self, trial: &PlannedTrial) -> Option<bool> {
         let sample = self.sample.as_ref().filter(|_| judged(trial) > 0)?;
-        Some(sample.contains(&trial.id.to_string()))
+        Some(sample.contains(&trial.id().to_string()))
     }
 
     /// Returns the model that judges, under the name that the user gave it.
@@ -189,7 +189,7 @@ impl Judging {
                 // verdicts of two cases with the same question do not depend on each other.
                 let series = match settings.judge.cache {
                     JudgeCache::Share => String::new(),
-                    _ => format!("{}!{attempt}", planned.id),
+                    _ => format!("{}!{attempt}", planned.id()),
                 };
                 // A recording must contain all judgements of its trial, so the cache is not used with a tape.
                 let cache = tape.is_none().then(|| Arc::clone(&self.cache));
@@ -217,10 +217,10 @@ pub(super) fn with_settings(judge: Judge, settings: &Settings, mask: &Arc<Mask>)
 
 /// Chooses the trials that the judge decides, if the settings ask for a sample. The choice depends only on the seed and
 /// the ids of the trials that need a judge.
-fn sample(settings: &Settings, trials: &[Arc<PlannedTrial>]) -> Option<HashSet<String>> {
+fn sample(settings: &Settings, trials: &[PlannedTrial]) -> Option<HashSet<String>> {
     let wanted = settings.judge.sample?;
     let mut ids: Vec<String> =
-        trials.iter().filter(|trial| judged(trial) > 0).map(|trial| trial.id.to_string()).collect();
+        trials.iter().filter(|trial| judged(trial) > 0).map(|trial| trial.id().to_string()).collect();
     ids.sort_unstable();
     Chance::new(settings.arms.seed).shuffle(&mut ids);
     ids.truncate(wanted.of(ids.len()));
@@ -248,8 +248,8 @@ fn count(trial: &PlannedTrial, check: fn(&Check) -> bool, claim: fn(&Assertion) 
 }
 
 /// Reports, at the first of the `trials`, that some of the `asked` assertions that may need a judge stay undecided.
-fn undecided(asked: usize, reason: &str, trials: &[Arc<PlannedTrial>]) -> Diagnostic {
-    let sure: usize = trials.iter().map(|trial| surely_judged(trial)).sum();
+fn undecided(asked: usize, reason: &str, trials: &[PlannedTrial]) -> Diagnostic {
+    let sure: usize = trials.iter().map(surely_judged).sum();
     let (count, verb) = match sure {
         0 => (asked, "may stay"),
         1 => (sure, "stays"),

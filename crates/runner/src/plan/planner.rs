@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use agent::{CaseContext, RunState};
 use grade::Context;
-use model::{AutoTrials, Case, Diagnostic, Excerpt, MOST_TRIALS, Severity, Suite, TrialId, Trials};
+use model::{AutoTrials, Case, Diagnostic, Excerpt, MOST_TRIALS, Severity, Suite, Trials};
 
 use super::compilation::{self, Compilation, SelectedCase};
 use super::recorded_settings::recorded_settings;
@@ -34,7 +34,7 @@ pub(super) struct Planner<'a> {
     last_suite: Option<(Arc<Path>, Arc<Path>)>,
     /// State of the run.
     pub(super) state: Arc<RunState>,
-    trials: Vec<Arc<PlannedTrial>>,
+    trials: Vec<PlannedTrial>,
     /// Number of cases that match the selection, before it is limited to listed cases and to a shard.
     matched: usize,
 }
@@ -62,7 +62,7 @@ impl<'a> Planner<'a> {
 
     /// Plans all cases. Returns their trials, the problems of the suites and settings, and the number of matching
     /// cases.
-    pub(super) fn run(mut self) -> (Vec<Arc<PlannedTrial>>, Vec<Diagnostic>, usize) {
+    pub(super) fn run(mut self) -> (Vec<PlannedTrial>, Vec<Diagnostic>, usize) {
         let selected = self.selected();
         let compiled = compilation::compile(&selected, self.request.settings, &self.state.scripts);
         for (case, compiled) in selected.iter().zip(compiled) {
@@ -144,10 +144,10 @@ impl<'a> Planner<'a> {
             }
         }
         let case = Arc::new(case);
-        for trials in self.trials[trials..].chunk_by_mut(|one, other| one.id.arm == other.id.arm) {
+        for trials in self.trials[trials..].chunk_by_mut(|one, other| one.arm_name == other.arm_name) {
             let of = Arc::new(PlannedCase { case: Arc::clone(&case), ..PlannedCase::clone(&trials[0]) });
             for trial in trials {
-                *trial = Arc::new(PlannedTrial { id: trial.id.clone(), of: Arc::clone(&of) });
+                trial.of = Arc::clone(&of);
             }
         }
     }
@@ -217,13 +217,10 @@ impl<'a> Planner<'a> {
                 &*shown.or_insert_with(|| shown_argument(agent.name(), argument, &settings.secrets))
             });
             let arm_name = arm_name(&arm, shown.map(String::as_str));
-            let first = TrialId {
-                suite: suite.name.as_str().into(),
-                case: case.id.as_str().into(),
-                arm: arm_name.into(),
-                repetition: 1,
-            };
             let planned = PlannedCase {
+                suite: suite.name.as_str().into(),
+                case_id: case.id.as_str().into(),
+                arm_name: arm_name.into(),
                 file: Arc::clone(&file),
                 directory: Arc::clone(&directory),
                 case: Arc::clone(case),
@@ -241,7 +238,7 @@ impl<'a> Planner<'a> {
                 mocks: settings.sandbox.mocks_of(case),
                 state: Arc::clone(&self.state),
             };
-            self.add(&first, planned, answers);
+            self.add(planned, answers);
         }
         // If no agent or model is valid, the assertions are still checked.
         self.problems.extend(problems.unwrap_or_default());
@@ -249,13 +246,13 @@ impl<'a> Planner<'a> {
         self.problems.extend(problems);
     }
 
-    /// Adds the trials of a case under one arm, from the `first`: at most as many as the agent has `answers`. Grading a
-    /// recorded answer again is not another trial of the agent.
-    fn add(&mut self, first: &TrialId, mut planned: PlannedCase, answers: Option<u64>) {
+    /// Adds the trials of a case under one arm: at most as many as the agent has `answers`. Grading a recorded answer
+    /// again is not another trial of the agent.
+    fn add(&mut self, mut planned: PlannedCase, answers: Option<u64>) {
         let settings = self.request.settings;
         let mut of_case = self.trials.iter().rev().take_while(|other| other.position == planned.position);
-        if of_case.any(|other| other.id.arm == first.arm) {
-            self.problems.push(Diagnostic::error(format!("two arms are called `{}`", first.arm)).help(
+        if of_case.any(|other| other.arm_name == planned.arm_name) {
+            self.problems.push(Diagnostic::error(format!("two arms are called `{}`", planned.arm_name)).help(
                 "name each agent and model once; arguments of one agent need different last parts, apart from secrets",
             ));
             return;
@@ -268,7 +265,7 @@ impl<'a> Planner<'a> {
         };
         let repetitions = answers.map_or(wanted, |answers| wanted.min(answers.max(1)));
         if repetitions < wanted {
-            self.repeated.push((Arc::clone(&first.arm), Arc::clone(&planned.case), [repetitions, wanted]));
+            self.repeated.push((Arc::clone(&planned.arm_name), Arc::clone(&planned.case), [repetitions, wanted]));
         }
         let most = repetitions.max(1);
         planned.auto = matches!(trials, Trials::Auto { .. }).then_some(AutoTrials { most, pass_rate: None });
@@ -281,8 +278,7 @@ impl<'a> Planner<'a> {
         }
         planned.recorded_settings = Arc::new(recorded_settings(&planned, settings));
         let of = Arc::new(planned);
-        let trial = |repetition| PlannedTrial { id: TrialId { repetition, ..first.clone() }, of: Arc::clone(&of) };
-        self.trials.extend((1..=repetitions).map(|repetition| Arc::new(trial(repetition))));
+        self.trials.extend((1..=repetitions).map(|repetition| PlannedTrial { of: Arc::clone(&of), repetition }));
     }
 
     /// Returns the path of `suite` and its folder, cached for consecutive cases.

@@ -243,7 +243,7 @@ fn a_recorded_answer_is_one_trial_however_often_it_could_be_graded() {
     for trials in [model::Trials::Fixed(20), model::Trials::Auto { most: 20 }] {
         let cases = ["a", "b"].map(|id| Case { trials: Some(trials), ..case(id, &agent) }).to_vec();
         let (plan, problems) = plan_of(&[suite(Path::new("case.yaml"), cases)]);
-        let of = |case: &str| plan.trials.iter().filter(|trial| &*trial.id.case == case).count();
+        let of = |case: &str| plan.trials.iter().filter(|trial| &*trial.case_id == case).count();
         assert_eq!((of("a"), of("b")), (1, 2), "{trials:?}");
         let said: Vec<&str> = problems.iter().flat_map(|problem| &problem.help).map(String::as_str).collect();
         let fewer = "each case runs as often as it has answers: an answer that is graded again is not another trial";
@@ -323,9 +323,9 @@ fn a_case_that_tests_a_skill_also_runs_without_it_under_the_same_limits() {
     let of = |variant: Option<&str>| plan.trials.iter().find(|trial| trial.arm.variant.as_deref() == variant).unwrap();
     let (with, without, plain) = (of(Some("with_skill")), of(Some("without_skill")), of(None));
     assert_eq!(plan.trials.len(), 3);
-    assert_eq!((&*with.id.arm, &*without.id.arm), ("fake+with_skill", "fake+without_skill"));
+    assert_eq!((&*with.arm_name, &*without.arm_name), ("fake+with_skill", "fake+without_skill"));
     assert_eq!(with.case.messages[0].text, "Use the $greet skill. go");
-    assert_eq!((without.case.messages[0].text.as_str(), &*plain.id.case), ("go", "b"));
+    assert_eq!((without.case.messages[0].text.as_str(), &*plain.case_id), ("go", "b"));
     assert_eq!((with.setup.system_prompt.as_deref(), with.limits.token_budget), (None, Some(500.0)));
     assert_eq!(without.limits.token_budget, with.limits.token_budget);
     assert!(without.case.subject.installed().is_none() && without.case.assertions.is_empty());
@@ -366,7 +366,7 @@ fn a_negative_control_without_other_assertions_runs_without_the_skill_for_compar
 fn the_baseline_is_included_or_omitted_as_requested() {
     let arms = |baseline, case: Case| {
         let plan = planned_with(&with_arms(ArmSettings { baseline, ..ArmSettings::default() }), vec![case]);
-        plan.trials.iter().map(|trial| trial.id.arm.clone()).collect::<Vec<_>>().join(" ")
+        plan.trials.iter().map(|trial| trial.arm_name.clone()).collect::<Vec<_>>().join(" ")
     };
     assert_eq!(arms(Some(false), asking("a")), "fake+with_skill");
     let installed = || Case { subject: Subject::Skill(skill()), ..case("a", "fake") };
@@ -465,7 +465,7 @@ fn the_seed_determines_the_order_in_which_arms_are_interleaved() {
     let order = |seed| {
         let settings = with_arms(ArmSettings { seed, trials: Some(model::Trials::Fixed(2)), ..ArmSettings::default() });
         let plan = planned_with(&settings, (0..12).map(|number| asking(&format!("c{number}"))).collect());
-        plan.trials.iter().map(|trial| trial.id.to_string()).collect::<Vec<_>>()
+        plan.trials.iter().map(|trial| trial.id().to_string()).collect::<Vec<_>>()
     };
     let (one, again, other) = (order(1), order(1), order(2));
     assert_eq!(one, again);
@@ -483,7 +483,7 @@ fn the_seed_determines_the_order_in_which_arms_are_interleaved() {
 fn the_name_of_an_arm_contains_no_secret() {
     let arms = |written: &str| {
         let settings = with_arms(ArmSettings { agents: vec![written.to_owned()], ..ArmSettings::default() });
-        planned_with(&settings, vec![case("a", "fake")]).trials[0].id.arm.to_string()
+        planned_with(&settings, vec![case("a", "fake")]).trials[0].arm_name.to_string()
     };
     for (written, shown) in [
         ("http:http://127.0.0.1:9/chat", "http:chat"),

@@ -9,6 +9,7 @@ use grade::Check;
 use mask::{Mask, Secrets};
 use model::{
     Arm, AutoTrials, Case, Diagnostic, Excerpt, Limits, MockedReply, Mocks, PlayedMock, SkillInfo, Suite, TrialId,
+    WITHOUT_SKILL,
 };
 use serde_json::{Map, Value};
 
@@ -38,15 +39,29 @@ pub enum ModelChoice {
 /// One planned trial. It is small, because a plan may have a million of them.
 #[derive(Clone)]
 pub struct PlannedTrial {
-    /// Id of the trial.
-    pub id: TrialId,
     /// What it shares with the other repetitions.
     pub of: Arc<PlannedCase>,
+    /// Number of the repetition, from 1.
+    pub repetition: u64,
+}
+
+impl PlannedTrial {
+    /// Returns the id of the trial.
+    pub fn id(&self) -> TrialId {
+        let [suite, case, arm] = self.group();
+        TrialId { suite, case, arm, repetition: self.repetition }
+    }
 }
 
 /// A case under one arm, with everything that its trials need compiled.
 #[derive(Clone)]
 pub struct PlannedCase {
+    /// Name of the suite.
+    pub suite: Arc<str>,
+    /// Id of the case.
+    pub case_id: Arc<str>,
+    /// Printed form of the arm.
+    pub arm_name: Arc<str>,
     /// File of the suite.
     pub file: Arc<Path>,
     /// Folder of the suite; relative paths in the case start there.
@@ -90,6 +105,16 @@ impl Deref for PlannedTrial {
 }
 
 impl PlannedCase {
+    /// Returns `true` if its trials serve only for comparison.
+    pub fn is_baseline(&self) -> bool {
+        self.arm.variant.as_deref() == Some(WITHOUT_SKILL)
+    }
+
+    /// Returns the suite, the case and the arm, which together identify it.
+    pub fn group(&self) -> [Arc<str>; 3] {
+        [&self.suite, &self.case_id, &self.arm_name].map(Arc::clone)
+    }
+
     /// Returns the skill under test, in the form that records have.
     pub fn skill_info(&self) -> Option<SkillInfo> {
         self.case.subject.skill().map(|skill| SkillInfo {

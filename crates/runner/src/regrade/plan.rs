@@ -83,7 +83,7 @@ impl RecordedTrial {
 /// Decision about a recorded trial.
 pub(super) enum Action {
     /// Grade it again.
-    Grade(Arc<PlannedTrial>),
+    Grade(PlannedTrial),
     /// Keep its record, with the reason unless the outcome is reason enough.
     Keep(Option<String>),
     /// Skip it, with the reason why it cannot be graded.
@@ -107,10 +107,10 @@ pub fn plan_regrade(request: RegradeRequest<'_>) -> (Regrade, Vec<Diagnostic>) {
     let recorded: Vec<RecordedTrial> = records.into_iter().map(|old| planner.recorded(old)).collect();
     let Planner { mut problems, mut notes, .. } = planner;
     notes.find_new(today.suites, &recorded);
-    let trials: Vec<Arc<PlannedTrial>> = recorded
+    let trials: Vec<PlannedTrial> = recorded
         .iter()
         .filter_map(|recorded| match &recorded.action {
-            Action::Grade(planned) => Some(Arc::clone(planned)),
+            Action::Grade(planned) => Some(planned.clone()),
             Action::Keep(_) | Action::Skip(_) => None,
         })
         .collect();
@@ -191,13 +191,16 @@ impl Planner<'_> {
             self.notes.code += 1;
             return Action::Keep(Some("its assertions are code that ran together with the agent".to_owned()));
         }
-        Action::Grade(Arc::new(self.planned(old, suite, at)))
+        Action::Grade(self.planned(old, suite, at))
     }
 
     fn planned(&mut self, old: &TrialRecord, suite: &Suite, at: usize) -> PlannedTrial {
         let agent = self.today.settings.agent_type(&old.agent);
         let (case, checks) = self.compiled(old, suite, &suite.cases[at], agent);
         let of = PlannedCase {
+            suite: Arc::clone(&old.suite),
+            case_id: Arc::clone(&old.case),
+            arm_name: Arc::clone(&old.arm),
             file: suite.path.as_path().into(),
             directory: directory_of(suite).into(),
             position: at,
@@ -226,7 +229,7 @@ impl Planner<'_> {
             case,
             checks,
         };
-        PlannedTrial { id: id_of(old), of: Arc::new(of) }
+        PlannedTrial { of: Arc::new(of), repetition: old.repetition }
     }
 
     fn compiled(

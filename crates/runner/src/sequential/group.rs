@@ -1,7 +1,6 @@
 //! Trials of one case under one arm, if their results decide how many run.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
 
 use model::Outcome;
 use model::statistics::Counted;
@@ -19,7 +18,7 @@ const MOST_WITHOUT_RESULT: u64 = 5;
 #[derive(Default)]
 pub(super) struct Group {
     /// Trials that have not started, in order, with their positions in the plan.
-    pub(super) waiting: VecDeque<(usize, Arc<PlannedTrial>)>,
+    pub(super) waiting: VecDeque<(usize, PlannedTrial)>,
     /// Number of trials that have started, including those in the earlier part of a resumed run.
     pub(super) started: u64,
     pub(super) is_baseline: bool,

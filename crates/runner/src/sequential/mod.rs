@@ -24,7 +24,7 @@ pub(crate) struct Sequential {
     places: HashMap<[Arc<str>; 3], usize>,
     questions: Vec<Question>,
     /// Trials that start next, each with its group.
-    next: VecDeque<(usize, Arc<PlannedTrial>)>,
+    next: VecDeque<(usize, PlannedTrial)>,
     /// True if recorded trials are being regraded.
     is_recorded: bool,
 }
@@ -33,14 +33,14 @@ impl Sequential {
     /// Creates the state for a run. `earlier` are the results of a run that is resumed, and `trials` are in plan order.
     /// If these results already answer questions, [`Sequential::answered`] returns them.
     pub(crate) fn new(
-        trials: Vec<Arc<PlannedTrial>>,
+        trials: Vec<PlannedTrial>,
         decisions: Vec<PlannedDecision>,
         earlier: &[TrialResult],
     ) -> Self {
         let mut sequential = Self::default();
         for (position, trial) in trials.into_iter().enumerate() {
-            let is_baseline = trial.id.is_baseline();
-            let index = sequential.index_of([&trial.id.suite, &trial.id.case, &trial.id.arm].map(Arc::clone));
+            let is_baseline = trial.is_baseline();
+            let index = sequential.index_of(trial.group());
             let group = &mut sequential.groups[index];
             group.is_baseline = is_baseline;
             group.waiting.push_back((position, trial));
@@ -110,7 +110,7 @@ impl Sequential {
     }
 
     /// Takes the trial that starts next, or `None` if no question needs another trial.
-    pub(crate) fn take(&mut self) -> Option<Arc<PlannedTrial>> {
+    pub(crate) fn take(&mut self) -> Option<PlannedTrial> {
         if self.next.is_empty() {
             self.choose();
         }
@@ -128,9 +128,9 @@ impl Sequential {
         let decisions: Vec<OpenDecision> = open.iter().map(|question| question.open_decision(&self.groups)).collect();
         let Some(chosen) = next_trial(&decisions) else { return };
         let groups: Vec<usize> = open[chosen].groups().collect();
-        let repetition = |group: &Group| group.waiting.front().map(|(_, trial)| trial.id.repetition);
+        let repetition = |group: &Group| group.waiting.front().map(|(_, trial)| trial.repetition);
         let Some(round) = groups.iter().filter_map(|index| repetition(&self.groups[*index])).min() else { return };
-        let mut trials: Vec<(usize, usize, Arc<PlannedTrial>)> = Vec::new();
+        let mut trials: Vec<(usize, usize, PlannedTrial)> = Vec::new();
         for index in groups {
             let group = &mut self.groups[index];
             if repetition(group) == Some(round)

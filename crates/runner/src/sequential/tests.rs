@@ -53,8 +53,8 @@ fn started(plan: Plan) -> Sequential {
 
 fn result(trial: &PlannedTrial, outcome: Outcome) -> TrialResult {
     TrialResult {
-        group: [&trial.id.suite, &trial.id.case, &trial.id.arm].map(Arc::clone),
-        repetition: trial.id.repetition,
+        group: trial.group(),
+        repetition: trial.repetition,
         outcome,
         cost_usd: None,
     }
@@ -86,9 +86,9 @@ fn run(
 
 /// Returns the outcome for a case that is good or bad, or that passes two times out of three.
 fn by_name(trial: &PlannedTrial) -> Outcome {
-    match &*trial.id.case {
+    match &*trial.case_id {
         "good" => Outcome::Passed,
-        "flaky" if trial.id.repetition % 3 != 2 => Outcome::Passed,
+        "flaky" if trial.repetition % 3 != 2 => Outcome::Passed,
         _ => Outcome::Failed,
     }
 }
@@ -144,7 +144,7 @@ fn results_after_a_trial_that_still_runs_do_not_count() {
 fn trials_without_a_result_count_against_every_answer_until_there_are_too_many() {
     let run_with = |outcome: &dyn Fn(u64) -> Outcome| {
         let (plan, _) = planned(vec![case("a")], &settings(40, None), &Selection::default());
-        let (mut decisions, ran) = run(&mut started(plan), 1, 0, |trial| outcome(trial.id.repetition));
+        let (mut decisions, ran) = run(&mut started(plan), 1, 0, |trial| outcome(trial.repetition));
         let decision = decisions.remove(0);
         (decision.answer, decision.stopped_by, ran)
     };
@@ -161,7 +161,7 @@ fn trials_without_a_result_count_against_every_answer_until_there_are_too_many()
         assert_ne!(run_with(&hidden).0, Answer::Met, "{lost:?}");
     }
     let (plan, _) = planned(vec![case("a")], &settings(400, Some(0.05)), &Selection::default());
-    let outcome = |trial: &PlannedTrial| match trial.id.repetition % 2 {
+    let outcome = |trial: &PlannedTrial| match trial.repetition % 2 {
         0 => Outcome::Undecided,
         _ => Outcome::Passed,
     };
@@ -173,7 +173,7 @@ fn trials_without_a_result_count_against_every_answer_until_there_are_too_many()
 
 #[test]
 fn undecided_trials_delay_the_decision() {
-    let outcome = |trial: &PlannedTrial| if trial.id.repetition == 1 { Outcome::Undecided } else { Outcome::Passed };
+    let outcome = |trial: &PlannedTrial| if trial.repetition == 1 { Outcome::Undecided } else { Outcome::Passed };
     let (plan, _) = planned(vec![case("a")], &settings(60, None), &Selection::default());
     let (decisions, _) = run(&mut started(plan), 1, 0, outcome);
     assert_eq!((decisions[0].answer, decisions[0].trials, decisions[0].undecided), (Answer::Met, 31, 1));
@@ -182,7 +182,7 @@ fn undecided_trials_delay_the_decision() {
 #[test]
 fn a_comparison_decides_in_complete_rounds_and_spares_the_rest_of_both_arms() {
     let cases = || ["a", "b", "c"].map(compared).to_vec();
-    let helps = |trial: &PlannedTrial| if trial.id.is_baseline() { Outcome::Failed } else { Outcome::Passed };
+    let helps = |trial: &PlannedTrial| if trial.is_baseline() { Outcome::Failed } else { Outcome::Passed };
     let decided = |jobs, seed| {
         let (plan, messages) = planned(cases(), &settings(40, None), &Selection::default());
         assert_eq!((plan.decisions.len(), messages), (1, Vec::<String>::new()));
@@ -273,7 +273,7 @@ fn the_next_trial_goes_to_the_cheapest_decision() {
         let trial = sequential.take().unwrap();
         sequential.finished(&TrialResult { cost_usd: Some(cost), ..result(&trial, Outcome::Passed) });
     }
-    let next: Vec<_> = (0..3).map(|_| sequential.take().unwrap().id.case.to_string()).collect();
+    let next: Vec<_> = (0..3).map(|_| sequential.take().unwrap().case_id.to_string()).collect();
     assert_eq!(next, ["cheap"; 3]);
 }
 

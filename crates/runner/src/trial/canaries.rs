@@ -13,7 +13,7 @@ use crate::plan::{PlannedTrial, SandboxSettings};
 pub(super) fn canaries_of(planned: &PlannedTrial, settings: &SandboxSettings) -> Vec<Canary> {
     let chosen = planned.case.canaries.as_ref().or(settings.canaries.as_ref());
     let Some(chosen) = chosen.filter(|chosen| chosen.is_on && planned.needs_sandbox()) else { return Vec::new() };
-    sandbox::canaries_of(&planned.id.to_string(), &chosen.places)
+    sandbox::canaries_of(&planned.id().to_string(), &chosen.places)
 }
 
 /// Watches for the canaries of one trial.

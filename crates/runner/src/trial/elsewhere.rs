@@ -49,7 +49,7 @@ impl Elsewhere {
 /// Runs a trial elsewhere, to its outcome. Its start is emitted when it starts there. An attempt that is lost counts as
 /// broken, and is repeated.
 pub(crate) async fn run(
-    planned: Arc<PlannedTrial>,
+    planned: PlannedTrial,
     shared: Arc<Shared>,
     elsewhere: Arc<Elsewhere>,
     mut events: EventSender,

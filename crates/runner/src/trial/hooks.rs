@@ -107,7 +107,7 @@ impl Attempt<'_> {
         self.events.mask().record(&mut record);
         self.events.mask().collected(&mut collected);
         GradedTrial {
-            planned: Arc::clone(self.planned),
+            planned: self.planned.clone(),
             record,
             collected,
             attempt: self.events.attempt(),

@@ -247,17 +247,17 @@ pub(super) fn attempt_of(record: &TrialRecord) -> AttemptRecord {
 fn empty_record(planned: &PlannedTrial) -> TrialRecord {
     let message = planned.case.messages.first();
     TrialRecord {
-        id: (&planned.id).into(),
-        suite: planned.id.suite.clone(),
-        case: planned.id.case.clone(),
+        id: (&planned.id()).into(),
+        suite: planned.suite.clone(),
+        case: planned.case_id.clone(),
         title: planned.case.description.clone(),
         tags: planned.case.tags.clone(),
         quarantine: planned.case.quarantine.clone(),
-        arm: planned.id.arm.clone(),
+        arm: planned.arm_name.clone(),
         agent: planned.arm.agent.clone(),
         model: planned.arm.model.clone(),
         variant: planned.arm.variant.clone(),
-        repetition: planned.id.repetition,
+        repetition: planned.repetition,
         auto_trials: planned.auto,
         file: Some(Arc::clone(&planned.case.source.file)),
         // An excerpt without text refers to the whole file.

@@ -25,7 +25,7 @@ const FOLDER: &str = "cassettes";
 pub fn cassette_file(planned: &PlannedTrial, settings: &CassetteSettings) -> PathBuf {
     let beside = || planned.directory.join(FOLDER);
     let folder = settings.directory.clone().unwrap_or_else(beside);
-    let id = &planned.id;
+    let id = &planned.id();
     cassette::file_name(&folder, CassetteName { suite: &id.suite, case: &id.case, arm: &id.arm })
 }
 
@@ -52,7 +52,7 @@ pub(super) fn tape(
     }
     let file = cassette_file(planned, &shared.settings.cassettes);
     let shown = shown(&file, &planned.directory);
-    let recorded = cassettes.recording(&file, planned.id.repetition).map_err(|error| {
+    let recorded = cassettes.recording(&file, planned.repetition).map_err(|error| {
         let hint = match error {
             CassetteError::Version(_) => "use that version, or delete the cassette",
             _ => "set `cassette` to `record` to replace it",
@@ -147,7 +147,7 @@ pub(super) async fn save(
         Err(reason) => return record.warnings.push(not_written(&reason)),
     };
     recording.about = RecordingInfo {
-        repetition: planned.id.repetition,
+        repetition: planned.repetition,
         recorded_at: Timestamp::now(),
         started_at: Some(record.started_at),
         trialrun: env!("CARGO_PKG_VERSION").to_owned(),

@@ -52,7 +52,7 @@ impl RecordedEvidence {
 
 /// Grades a trial again, with the planned checks and the recorded evidence. The record of the agent is not changed.
 pub(crate) async fn regrade(
-    planned: &Arc<PlannedTrial>,
+    planned: &PlannedTrial,
     shared: &Arc<Shared>,
     events: &EventSender,
     stop_level: watch::Receiver<StopLevel>,

@@ -74,7 +74,7 @@ impl Variables {
     pub(super) fn new(plan: &Plan, info: &RunInfo, host: &Arc<Host>, cwd: &Path, root: &Path) -> Self {
         let mut suites: BTreeMap<Arc<str>, SuiteSubject> = BTreeMap::new();
         for planned in &plan.trials {
-            let subject = suites.entry(Arc::clone(&planned.id.suite)).or_default();
+            let subject = suites.entry(Arc::clone(&planned.suite)).or_default();
             subject.file = text(&cwd.join(&planned.file));
             if let Some(skill) = planned.case.subject.skill().filter(|skill| skill.directory.is_some()) {
                 subject.set_skill(skill, cwd);
@@ -87,7 +87,7 @@ impl Variables {
             if all.len() == 1 { all.into_iter().next().cloned().unwrap_or_default() } else { String::new() }
         };
         let mut seen = BTreeSet::new();
-        let ids: Vec<&str> = trials().map(|trial| &*trial.id.case).filter(|id| seen.insert(*id)).collect();
+        let ids: Vec<&str> = trials().map(|trial| &*trial.case_id).filter(|id| seen.insert(*id)).collect();
         let levels: BTreeSet<_> =
             trials().filter_map(|trial| trial.case.skill_eval.as_ref()).map(|eval| eval.side_effect_level).collect();
         let levels: Vec<&str> = levels.into_iter().map(|level| level.name()).collect();
@@ -120,7 +120,7 @@ impl Variables {
 
     fn add_trial(&self, all: &mut BTreeMap<&str, String>, graded: &GradedTrial, tree: &Tree) {
         let planned = &graded.planned;
-        let subject = self.suites.get(&planned.id.suite).cloned().unwrap_or_default();
+        let subject = self.suites.get(&planned.suite).cloned().unwrap_or_default();
         let files = tree.files(&graded.record.id);
         let file =
             |of: fn(&report::TrialFiles) -> &PathBuf| files.as_ref().map(|files| text(of(files))).unwrap_or_default();
@@ -129,10 +129,10 @@ impl Variables {
             ("SKILL_DIR", subject.directory),
             ("SKILL_HASH", subject.hash),
             ("EVALS_PATH", subject.file),
-            ("EVAL_ID", planned.id.case.to_string()),
+            ("EVAL_ID", planned.case_id.to_string()),
             ("AGENT", planned.arm.agent.clone()),
             ("WITH_SKILL", if has_skill(planned) { "1" } else { "0" }.to_owned()),
-            ("RUN_INDEX", planned.id.repetition.to_string()),
+            ("RUN_INDEX", planned.repetition.to_string()),
             ("WORKSPACE_PATH", graded.work.as_deref().map(text).unwrap_or_default()),
             ("OUTPUT_DIR", file(|files| &files.outputs)),
             ("PRE_STATE_PATH", file(|files| &files.pre_state)),

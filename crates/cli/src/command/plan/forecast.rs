@@ -115,15 +115,15 @@ impl Forecast {
     pub fn of(plan: &Plan, history: &History, jobs: usize) -> Self {
         let mut groups: Vec<Group<'_>> = Vec::new();
         for trial in plan.trials.iter().filter(|trial| trial.case.skip.is_none() && trial.case.broken.is_empty()) {
-            let id = &trial.id;
-            let is_same =
-                |group: &&mut Group<'_>| (group.suite, group.case, group.arm) == (&*id.suite, &*id.case, &*id.arm);
+            let is_same = |group: &&mut Group<'_>| {
+                (group.suite, group.case, group.arm) == (&*trial.suite, &*trial.case_id, &*trial.arm_name)
+            };
             match groups.iter_mut().rev().find(is_same) {
                 Some(group) => group.planned += 1,
                 None => groups.push(Group {
-                    suite: &id.suite,
-                    case: &id.case,
-                    arm: &id.arm,
+                    suite: &trial.suite,
+                    case: &trial.case_id,
+                    arm: &trial.arm_name,
                     planned: 1,
                     is_auto: trial.auto.is_some(),
                     expected: 0.0,

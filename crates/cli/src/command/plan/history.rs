@@ -58,9 +58,9 @@ impl History {
     /// Reads the newest recorded trials of the planned cases.
     pub fn read(store: &dyn Store, plan: &Plan) -> Result<Self, StoreError> {
         let mut known: HashMap<Key, Known> = HashMap::new();
-        for trial in plan.trials.iter().filter(|trial| trial.id.repetition == 1) {
+        for trial in plan.trials.iter().filter(|trial| trial.repetition == 1) {
             known.insert(
-                (trial.id.suite.to_string(), trial.id.case.to_string(), trial.id.arm.to_string()),
+                (trial.suite.to_string(), trial.case_id.to_string(), trial.arm_name.to_string()),
                 Known::default(),
             );
         }

@@ -32,7 +32,7 @@ pub fn check(server: &Server, params: Value, id: &Value) -> Result<Value, RpcErr
 pub fn list(server: &Server, params: Value, id: &Value) -> Result<Value, RpcError> {
     let (session, planned) = Selection::read(params)?.plan(server, id)?;
     let is_replayed = planned.plan.settings.cassettes.mode == CassetteMode::Replay;
-    let row = |trial: &Arc<PlannedTrial>| {
+    let row = |trial: &PlannedTrial| {
         let mut row = list::row(trial);
         row["file"] = json!(trial.case.source.file);
         row["line"] = json!(trial.case.source.line);

@@ -82,7 +82,7 @@ impl Play {
         };
         let (plan, problems) = plan(&request);
         assert!(problems.iter().all(|problem| self.may_warn && !problem.is_error()), "{problems:?}");
-        let order: Vec<String> = plan.trials.iter().map(|trial| trial.id.to_string()).collect();
+        let order: Vec<String> = plan.trials.iter().map(|trial| trial.id().to_string()).collect();
         let host = Host {
             env: BTreeMap::new(),
             home: None,

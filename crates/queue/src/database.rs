@@ -51,8 +51,10 @@ impl Database {
     /// Returns an error if there is no connection, or if a newer version has created the tables.
     pub(crate) async fn open(settings: &Settings, channel: Option<&'static str>) -> Result<Self, QueueError> {
         let database = Self { channel, ..Self::unprepared(settings) };
-        // The first connection tells whether the address is right; a later one can be lost at any time.
-        database.connection().await?;
+        // The address may be wrong. A connection that was made can be lost at any time.
+        if let Err(error @ QueueError::Connect(_)) = database.connection().await {
+            return Err(error);
+        }
         database.retry(|| async { schema::prepare(&*database.connection().await?).await }).await?;
         Ok(database)
     }

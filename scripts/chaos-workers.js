@@ -188,11 +188,18 @@ module.exports = async function workers(points, { root, copy, scenario, below, p
         run = null;
       },
     };
-    const resume = () => {
-      const status = ask(on, ["status", "--json"], state);
-      const known = status.stdout.startsWith("{") ? JSON.parse(status.stdout).run : null;
-      count("resumed");
-      return begin(known ? ["--resume"] : fresh);
+    const resume = async () => {
+      for (;;) {
+        const { stdout, stderr } = ask(on, ["status", "--json"], state);
+        const isEmpty = stderr.includes("nothing is recorded");
+        if (isEmpty || stdout.startsWith("{")) {
+          count("resumed");
+          return begin(!isEmpty && JSON.parse(stdout).run ? ["--resume"] : fresh);
+        }
+        // The database does not answer yet. Another run would leave the first one in the queue.
+        if (Date.now() - began > DEADLINE) fail(`the status of a run in ${on} is unknown: ${stderr}`);
+        await pause(500);
+      }
     };
     /** Returns true if a run did not begin: the record or the queue is not free yet, or the connection was lost. */
     const isRefused = ({ code }, { output }) => code === 2 && /still in progress|another process coordinates|cannot (connect|reach|be read)/.test(output);
@@ -205,7 +212,7 @@ module.exports = async function workers(points, { root, copy, scenario, below, p
         count("worker started again");
         all[at] = work(at);
       }
-      run ??= resume();
+      run ??= await resume();
       const ended = await Promise.race([run.ended, pause(disturbs ? 300 + below(3000) : 1000)]);
       if (Date.now() - began > DEADLINE) fail(`a run in ${on} does not end: ${run.output}`);
       if (ended && ended.signal === null && !isRefused(ended, run)) {

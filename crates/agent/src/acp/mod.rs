@@ -11,7 +11,7 @@ mod elicitation;
 mod files;
 mod launch;
 mod message;
-mod named;
+pub(super) mod named;
 mod permission;
 mod session;
 mod settings;
@@ -30,9 +30,6 @@ use sandbox::{BoxFuture, Breakage, Host};
 
 pub use self::conformance::{Conformance, ConformanceCheck, Tier, check_conformance};
 use self::launch::Launch;
-pub(super) use self::named::{
-    AUGGIE, CLAUDE, CLINE, CODEX, COPILOT, CURSOR, FAST_AGENT, GEMINI, GOOSE, KILO, OPENCODE, PI, QODER, QWEN, VIBE,
-};
 use self::named::{ModelAddress, Named};
 use self::session::AcpSession;
 use super::{AddressError, Agent, CaseContext, Description, Endpoint, Readiness, RunState, SessionContext};
@@ -42,29 +39,12 @@ use crate::subprocess::MODEL_VARIABLES;
 
 /// Returns the agents that are known by name, with their command lines.
 pub(super) fn named() -> Vec<(&'static Description, String)> {
-    let all: [&'static Named; 15] = [
-        &GEMINI,
-        &QWEN,
-        &GOOSE,
-        &COPILOT,
-        &AUGGIE,
-        &CLINE,
-        &KILO,
-        &QODER,
-        &PI,
-        &VIBE,
-        &FAST_AGENT,
-        &CURSOR,
-        &OPENCODE,
-        &CLAUDE,
-        &CODEX,
-    ];
     let line = |named: &'static Named| {
         let program = named.description.program.map_or("", |program| program.command);
         let words: Vec<&str> = std::iter::once(program).chain(named.args.iter().copied()).collect();
         (&named.description, words.join(" "))
     };
-    all.into_iter().map(line).collect()
+    named::ALL.iter().copied().map(line).collect()
 }
 
 /// Any agent that is given by its command.

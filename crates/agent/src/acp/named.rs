@@ -87,7 +87,7 @@ const SKILLS: &str = ".agents/skills";
 const GEMINI_SETTINGS: &str = r#"{"tools":{"shell":{"enableInteractiveShell":false}},"privacy":{"usageStatisticsEnabled":false},"telemetry":{"enabled":false},"general":{"enableAutoUpdate":false}}"#;
 /// Qwen's settings, which also select the kind of key. Suggestions for the next message, and memories for later sessions,
 /// would be model requests that no user asked for.
-const QWEN_SETTINGS: &str = r#"{"security":{"auth":{"selectedType":"openai"}},"ui":{"enableFollowupSuggestions":false},"memory":{"enableManagedAutoMemory":false,"enableManagedAutoDream":false,"enableAutoSkill":false},"privacy":{"usageStatisticsEnabled":false},"telemetry":{"enabled":false},"general":{"enableAutoUpdate":false}}"#;
+const QWEN_SETTINGS: &str = r#"{"security":{"auth":{"selectedType":"openai"}},"tools":{"shell":{"enableInteractiveShell":false}},"ui":{"enableFollowupSuggestions":false},"memory":{"enableManagedAutoMemory":false,"enableManagedAutoDream":false,"enableAutoSkill":false},"privacy":{"usageStatisticsEnabled":false},"telemetry":{"enabled":false},"general":{"enableAutoUpdate":false}}"#;
 
 const ANTHROPIC: ModelAddress = ModelAddress::Variables {
     address: "ANTHROPIC_BASE_URL",
@@ -140,6 +140,9 @@ macro_rules! agents {
                 ..Named::NONE
             };
         )*
+
+        /// All of them, in the order of the reference.
+        pub(super) static ALL: &[&Named] = &[$(&$id),*];
     };
 }
 

@@ -114,14 +114,15 @@ impl StartedPrograms {
 
     /// Returns how the program of the agent `name` ended, if it has ended and served other conversations too. Then it is not
     /// known which of them it did not survive. Waits for a moment, because a program that closes its connections may be
-    /// about to end.
+    /// about to end, and must not be taken for one that runs by the next conversation.
     pub(super) async fn shared_end(&self, name: &str) -> Option<String> {
-        let mut state = match self.programs.lock().await.get(name)? {
-            Program::Running(running) if running.users > 1 => running.state.clone(),
-            Program::Running(_) | Program::Failed(_) => return None,
+        let (mut state, users) = match self.programs.lock().await.get(name)? {
+            Program::Running(running) => (running.state.clone(), running.users),
+            Program::Failed(_) => return None,
         };
         let ended = tokio::time::timeout(TO_END, state.wait_for(|state| state.end.is_some())).await;
-        ended.ok()?.ok()?.end.clone()
+        let end = ended.ok()?.ok()?.end.clone();
+        end.filter(|_| users > 1)
     }
 
     /// Stops all programs with everything they started, and waits for their end.

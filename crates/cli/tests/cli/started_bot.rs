@@ -19,7 +19,7 @@ const BOT: &str = r#"
 use strict; use IO::Socket::INET; $| = 1;
 open(my $starts, '>>', 'starts.txt'); print $starts "$$\n"; close $starts;
 my $socket = IO::Socket::INET->new(LocalAddr => '127.0.0.1', LocalPort => $ENV{PORT}, Listen => 9, ReuseAddr => 1) or die "no port";
-my $child = fork(); if (!$child) { exec 'tail', '-f', $ENV{MARK} }
+my $child = fork(); if (!$child) { open(STDOUT, '>', '/dev/null'); exec 'tail', '-f', $ENV{MARK} }
 print "my key is $ENV{BOT_KEY}\nlistening on $ENV{PORT}\n";
 my $left = $ENV{REQUESTS} || 1000; my $served = 0;
 while ($left > 0 && (my $client = $socket->accept)) {

@@ -178,11 +178,10 @@ fn is_match(answer: &str, target: &str, location: Location, ignores_case: bool, 
             };
             return found.is_some_and(|number| digits(number) == digits(wanted));
         }
-    } else {
-        let bare =
-            |text: &str| text.trim_matches(|c: char| c.is_ascii_whitespace() || PUNCTUATION.contains(c)).to_owned();
-        (value, target) = (bare(&value), bare(&target));
     }
+    // Also if a number was expected and the target is none.
+    let bare = |text: &str| text.trim_matches(|c: char| c.is_ascii_whitespace() || PUNCTUATION.contains(c)).to_owned();
+    (value, target) = (bare(&value), bare(&target));
     match location {
         Location::Begin => value.starts_with(&target),
         Location::End => value.ends_with(&target),
@@ -331,9 +330,11 @@ fn plain(token: &str) -> String {
     let token = fold(token);
     let is_punctuation = |c: char| PUNCTUATION.contains(c);
     let bare = token.trim_matches(|c: char| c.is_ascii_whitespace() || is_punctuation(c));
-    let token = match finite(&token).or_else(|| finite(bare)) {
+    let number = finite(&token).or_else(|| finite(bare));
+    let letters: String = token.chars().filter(|c| !is_punctuation(*c)).collect();
+    let token = match number.or_else(|| finite(&letters)) {
         Some(number) => format!("{number:?}"),
-        None => token.chars().filter(|c| !is_punctuation(*c)).collect(),
+        None => letters,
     };
     let words = token.split_whitespace().filter(|word| !ARTICLES.contains(word));
     words.collect::<Vec<_>>().join(" ")

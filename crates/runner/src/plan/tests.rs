@@ -98,7 +98,7 @@ fn the_threshold_of_a_run_replaces_that_of_cases_whose_score_decides() {
     let (plan, problems) = plan_with(vec![scored, case("plain", "fake")]);
     let needed = |at: usize| plan.trials[at].case.ruling.scoring.map(|scoring| scoring.pass_score);
     assert_eq!([needed(0), needed(1)], [Some(2.0), None]);
-    let has_no_effect = |problem: &Diagnostic| problem.message.contains("`--threshold` has no effect");
+    let has_no_effect = |problem: &Diagnostic| problem.message.contains("the threshold of the run has no effect");
     assert!(!problems.iter().any(has_no_effect), "{problems:?}");
     assert!(plan_with(vec![case("plain", "fake")]).1.iter().any(has_no_effect));
 }

@@ -9,7 +9,7 @@ use model::decode::{Fields, Problems};
 use model::{Diagnostic, Excerpt, MockedAnswer, MockedReply, MockedServer, MockedTool, Node, PlayedMock, Span};
 use serde_json::{Map, Value};
 
-use super::{guards, is_name};
+use super::{guards, is_name, names};
 use crate::document::{self, Language};
 
 /// File with a model that plays several tools.
@@ -107,6 +107,15 @@ pub(super) fn read_server(
     played.extend(own);
     let tools = played.into_iter().map(|(name, Responder { expect, answer, root })| {
         let (description, input_schema) = listed.remove(&name).unwrap_or_default();
+        let scope = Scope::of_tool(input_schema.as_ref());
+        names::check(&root, &scope, &answer.directory, problems);
+        let text = match &answer.reply {
+            MockedReply::Text { text, .. } => text.as_str(),
+            MockedReply::Played(played) => played.description.as_str(),
+            _ => "",
+        };
+        let whole = Span::new(0, root.source.text.len());
+        names::check_text(text, &root.source, whole, &scope, &answer.directory, problems);
         MockedTool { name, description, input_schema, expect, answers: vec![answer] }
     });
     MockedServer { instructions: None, tools: tools.collect() }

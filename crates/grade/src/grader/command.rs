@@ -12,6 +12,8 @@ use crate::matcher::Matcher;
 #[derive(Debug)]
 pub(super) struct CommandCheck {
     command: Command,
+    /// Name of a program of the machine that it runs. If the program is missing, the agent is not the reason.
+    program: Option<String>,
     /// Conditions, with `true` for those on stderr.
     texts: Vec<(Text, bool)>,
     /// True if a map with `passed` and `score` on stdout is its result.
@@ -22,10 +24,11 @@ impl CommandCheck {
     pub(super) fn read(node: &Node, problems: &mut Problems) -> Option<Self> {
         let exit_code = i32::try_from(whole(node, "exit_code").unwrap_or(0)).ok()?;
         let command = Command::of_run(text(node, "run")?, exit_code, whole(node, "timeout_ms")?);
+        let program = text(node, "program").map(str::to_owned);
         let list = items(node.get("texts"));
         let read = |item: &Node| Some((Text::read(item, problems)?, text(item, "of") == Some("stderr")));
         let texts: Vec<(Text, bool)> = list.iter().filter_map(read).collect();
-        (texts.len() == list.len()).then(|| Self { command, texts, prints_result: flag(node, "result") })
+        (texts.len() == list.len()).then(|| Self { command, program, texts, prints_result: flag(node, "result") })
     }
 
     pub(super) fn needs(&self) -> Vec<Need> {
@@ -38,13 +41,14 @@ impl CommandCheck {
 
     pub(super) fn test(&self, evidence: &Evidence) -> Result<Held, String> {
         let verdict = self.command.verdict(evidence);
-        match verdict.status {
-            Status::Undecided => Err(verdict.reason),
-            Status::Unmet => Ok(Held::plain(false, verdict.reason)),
-            Status::Met => {
-                let found = self.needs().first().and_then(|need| evidence.collected.probed(need));
-                self.printed(found.ok_or("the command was not run")?)
+        let found = self.needs().first().and_then(|need| evidence.collected.probed(need));
+        match (verdict.status, &self.program, found) {
+            (Status::Unmet, Some(program), Some(Probed::Ran { exit_code: Some(126 | 127), .. })) => {
+                Err(format!("`{program}`, or a program that it runs, cannot be run here"))
             }
+            (Status::Undecided, ..) => Err(verdict.reason),
+            (Status::Unmet, ..) => Ok(Held::plain(false, verdict.reason)),
+            (Status::Met, ..) => self.printed(found.ok_or("the command was not run")?),
         }
     }
 

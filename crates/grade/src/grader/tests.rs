@@ -137,6 +137,21 @@ fn skills_are_compared_by_their_bare_names() {
 }
 
 #[test]
+fn a_command_whose_program_is_missing_is_undecided() {
+    let of = |program: Value, exit_code, stdout| {
+        let run = "python3 check.py";
+        let node = json!({"check": "command", "run": run, "timeout_ms": 30_000, "program": program, "result": true});
+        graded(json!([node]), &EvidenceBuilder::new().ran(run, exit_code, stdout, "").evidence())
+    };
+    let python = || json!("python3");
+    assert_eq!(of(python(), 127, "").0, Status::Undecided);
+    assert_eq!(of(Value::Null, 127, ""), (Status::Unmet, 0.0));
+    assert_eq!(of(python(), 1, ""), (Status::Unmet, 0.0));
+    assert_eq!(of(python(), 0, "{\"passed\": true, \"score\": 0.5}"), (Status::Met, 0.5));
+    assert_eq!(of(python(), 0, "ok").0, Status::Undecided);
+}
+
+#[test]
 fn answers_are_scored_as_by_inspect() {
     for (scorer, arguments, targets, answer, score) in [
         ("match", json!({}), &["Paris"][..], "It is paris.", 1.0),

@@ -300,6 +300,12 @@ pub(super) fn as_number(node: &Node) -> Option<f64> {
     }
 }
 
+/// Returns the field that names a program of the machine, which is one without a path. If it is missing, the check of the
+/// command is undecided.
+pub(super) fn of_machine(place: &Node, program: &str) -> Option<(&'static str, Node)> {
+    (!program.contains('/')).then(|| ("program", text(place, program)))
+}
+
 /// Returns `text` as a word of a shell.
 pub(super) fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))

@@ -6,7 +6,7 @@ use model::{AssertionSpec, Node, NodeKind, nearest};
 use super::settings::{Settings, duration};
 use crate::coverage::Treatment;
 use crate::format::foreign::{
-    Keys, Names, Reading, assertion, check, flag, grader, list, map, quoted, text, undecided, whole,
+    Keys, Names, Reading, assertion, check, flag, grader, list, map, of_machine, quoted, text, undecided, whole,
 };
 
 /// Assertions of a case while it is read.
@@ -332,12 +332,15 @@ impl Reading<'_> {
     fn run_command(&mut self, entry: &Entry<'_>, fields: &mut Fields<'_>) -> Option<AssertionSpec> {
         let command = fields.required_text("command", &mut self.found)?;
         let args = fields.texts("args", &mut self.found);
+        let mut rest = Vec::new();
         // Without arguments, it is a line for a shell.
         let line = match &args {
             None => command,
-            Some(args) => words(&command, args),
+            Some(args) => {
+                rest.extend(of_machine(entry.node, &command));
+                words(&command, args)
+            }
         };
-        let mut rest = Vec::new();
         let exit_code = fields.whole("expected_exit_code", 0, &mut self.found).unwrap_or(0);
         rest.push(("exit_code", whole(entry.node, exit_code)));
         for (key, stream, find, is_not) in [
@@ -368,12 +371,14 @@ impl Reading<'_> {
         let is_shell = fields.boolean("shell", &mut self.found).unwrap_or_default();
         let place = fields.get("args").unwrap_or(entry.node);
         let (front, own) = self.scripts(&args, place)?;
+        let name = program.clone();
         let line = match is_shell {
             true => [program].into_iter().chain(args).collect::<Vec<_>>().join(" "),
             false => [quoted(&program)].into_iter().chain(own).collect::<Vec<_>>().join(" "),
         };
         let line = format!("{front}{}{line}", input(graders.prompt));
-        let rest = vec![("exit_code", whole(entry.node, 0)), ("result", flag(entry.node, true))];
+        let mut rest = vec![("exit_code", whole(entry.node, 0)), ("result", flag(entry.node, true))];
+        rest.extend(of_machine(entry.node, &name).filter(|_| !is_shell));
         self.command(entry, fields, &line, 60_000, rest)
     }
 
@@ -403,7 +408,7 @@ impl Reading<'_> {
         }
         if let Some(folder) = folder {
             match crate::path::inside_sandbox(&folder.replace('\\', "/")) {
-                Ok(folder) => run.push_str(&format!("cd {} || exit 126\n", quoted(&folder))),
+                Ok(folder) => run.push_str(&format!("cd {} || exit 125\n", quoted(&folder))),
                 Err(fault) => self.found.push(entry.node.error(format!("`{folder}` {fault}"))),
             }
         }

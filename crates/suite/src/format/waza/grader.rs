@@ -6,7 +6,8 @@ use model::{AssertionSpec, Node, NodeKind, nearest};
 use crate::coverage::Treatment;
 use crate::document;
 use crate::format::foreign::{
-    Keys, Names, Reading, as_number, assertion, at, check, flag, grader, list, map, quoted, text, undecided, whole,
+    Keys, Names, Reading, as_number, assertion, at, check, flag, grader, list, map, of_machine, quoted, text,
+    undecided, whole,
 };
 
 /// Types of graders, with a reason for those that are undecided.
@@ -309,9 +310,9 @@ impl Reading<'_> {
     }
 
     fn code(&mut self, entry: &Entry<'_>, fields: &mut Fields<'_>) -> Result<Option<AssertionSpec>, String> {
-        let languages = [("python", ("python3 -c", PYTHON)), ("javascript", ("node -e", JAVASCRIPT))];
+        let languages = [("python", ("python3", "-c", PYTHON)), ("javascript", ("node", "-e", JAVASCRIPT))];
         let language = fields.choice("language", &languages, &mut self.found);
-        let (program, script) = language.unwrap_or(languages[0].1);
+        let (program, option, script) = language.unwrap_or(languages[0].1);
         let assertions = self.texts_of(fields, "assertions");
         if assertions.is_empty() {
             return Ok(None);
@@ -327,18 +328,26 @@ impl Reading<'_> {
             return Err(format!("code has the answer, and not `{name}`"));
         }
         let code: Vec<String> = assertions.iter().filter_map(|node| node.as_str()).map(quoted).collect();
-        let run = format!("exec {program} {} \"$1\" {}", quoted(script), code.join(" "));
-        Ok(self.waza_command(entry, run, 60_000, true))
+        let run = format!("exec {program} {option} {} \"$1\" {}", quoted(script), code.join(" "));
+        Ok(self.waza_command(entry, program, run, 60_000, true))
     }
 
-    fn waza_command(&mut self, entry: &Entry<'_>, run: String, timeout_ms: u64, result: bool) -> Option<AssertionSpec> {
+    fn waza_command(
+        &mut self,
+        entry: &Entry<'_>,
+        program: &str,
+        run: String,
+        timeout_ms: u64,
+        result: bool,
+    ) -> Option<AssertionSpec> {
         let node = entry.node;
         if run.contains('\0') {
             self.found.push(node.error("the command contains a NUL character"));
             return None;
         }
-        let rest =
+        let mut rest =
             vec![("run", text(node, run)), ("timeout_ms", whole(node, timeout_ms)), ("result", flag(node, result))];
+        rest.extend(of_machine(node, program));
         entry.checks(vec![check(node, "command", rest)])
     }
 
@@ -432,7 +441,7 @@ impl Reading<'_> {
         let (front, args) = self.scripts(&args, place)?;
         let words = [quoted(&program)].into_iter().chain(args).collect::<Vec<_>>().join(" ");
         let run = format!("export WAZA_WORKSPACE_DIR=\"$PWD\"\n{front}printf %s \"$1\" | {words}");
-        self.waza_command(entry, run, (seconds * 1000.0) as u64, false)
+        self.waza_command(entry, &program, run, (seconds * 1000.0) as u64, false)
     }
 
     fn diff(&mut self, entry: &Entry<'_>, fields: &mut Fields<'_>) -> Option<AssertionSpec> {

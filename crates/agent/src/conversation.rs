@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use model::{Diagnostic, Effect, Ending, Question, Source, Span, Step, Tokens, Usage};
+use model::{Diagnostic, Effect, Ending, Question, Source, Span, Step, Usage};
 
 use crate::question::questions;
 
@@ -27,7 +27,7 @@ pub struct Conversation {
     /// Usage of the whole conversation.
     pub usage: Usage,
     /// Part of it that belongs to each message of the user, as far as it is known.
-    spent: Vec<Tokens>,
+    spent: Vec<Usage>,
     /// How the conversation ended.
     pub ending: Ending,
     /// Id of the session.
@@ -115,13 +115,13 @@ impl Conversation {
         self.steps.extend(asked.into_iter().map(|question| (message, Step::Question(question))));
     }
 
-    /// Adds the usage of a model response to the message with the given index, and to the total.
-    pub(crate) fn spend(&mut self, message: usize, tokens: Tokens) {
+    /// Adds usage to the message with the given index, and to the total.
+    pub(crate) fn spend(&mut self, message: usize, usage: Usage) {
         if self.spent.len() <= message {
-            self.spent.resize(message + 1, Tokens::default());
+            self.spent.resize(message + 1, Usage::default());
         }
-        self.spent[message] += tokens;
-        *self.usage.tokens.get_or_insert_default() += tokens;
+        self.spent[message] += usage;
+        self.usage += usage;
     }
 
     /// Returns the index of the last message of the user.
@@ -133,14 +133,15 @@ impl Conversation {
     pub(crate) fn usage_of(&self, message: usize, is_last: bool) -> Usage {
         let part = |index: usize| self.spent.get(index).copied().unwrap_or_default();
         if !is_last {
-            return Usage {
-                tokens: self.usage.tokens.map(|_| part(message)),
-                cost_usd: self.usage.cost_usd.map(|_| 0.0),
-            };
+            let Usage { tokens, cost_usd } = part(message);
+            return Usage { tokens: self.usage.tokens.and(tokens), cost_usd: self.usage.cost_usd.and(cost_usd) };
         }
-        let mut before = Tokens::default();
+        let mut before = Usage::default();
         (0..message).for_each(|index| before += part(index));
-        Usage { tokens: self.usage.tokens.map(|total| total.since(before)), ..self.usage }
+        Usage {
+            tokens: self.usage.tokens.map(|total| total.since(before.tokens.unwrap_or_default())),
+            cost_usd: self.usage.cost_usd.map(|total| (total - before.cost_usd.unwrap_or_default()).max(0.0)),
+        }
     }
 
     /// Adds a warning about a part at `span` that is not understood and may contain calls.

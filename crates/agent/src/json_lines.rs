@@ -72,6 +72,8 @@ pub(crate) fn syntax_problem(error: &serde_json::Error) -> (Diagnostic, usize) {
     let what = text.split(" at line ").next().unwrap_or(&text);
     let problem = if what.starts_with("recursion limit") {
         Diagnostic::error("this line is nested too deeply to be read").help("the limit is 127 levels")
+    } else if foreign_json::is_too_large(error) {
+        Diagnostic::error(format!("this line is too large to be read: {what}"))
     } else {
         Diagnostic::error(format!("this line is not valid JSON: {what}")).help("each line is one JSON object")
     };

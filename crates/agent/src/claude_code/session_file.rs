@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use model::{Effect, Ending, Source, Span, Step, Tokens};
+use model::{Effect, Ending, Source, Span, Step, Tokens, Usage};
 use serde_json::{Map, Value};
 
 use super::event::{SYNTHETIC, step, tool_result};
@@ -121,7 +121,8 @@ struct State {
     started: HashMap<String, Span>,
     /// Usage of each message of the model, with the message of the user. Every row of it contains the usage.
     usage: HashMap<String, (usize, Tokens)>,
-    cost_usd: Option<f64>,
+    /// Cost of the session so far.
+    cost_usd: f64,
     /// Why the last message ended.
     ended: Ended,
 }
@@ -162,8 +163,9 @@ impl SessionReader<'_> {
             self.read.is_incomplete(self.source, span, what.to_owned());
         }
         self.read.ending = self.ending();
-        self.state.usage.values().for_each(|(message, used)| self.read.spend(*message, *used));
-        self.read.usage.cost_usd = self.state.cost_usd;
+        for (message, used) in self.state.usage.values() {
+            self.read.spend(*message, Usage { tokens: Some(*used), cost_usd: None });
+        }
         self.read.close();
         self.read
     }
@@ -196,7 +198,7 @@ impl SessionReader<'_> {
             "user" => self.user(row),
             "assistant" => self.assistant(row),
             "attachment" => self.attachment(value),
-            "cost-state" => self.state.cost_usd = value.get("totalCostUSD").and_then(Value::as_f64),
+            "cost-state" => self.cost(value),
             "system" => {}
             // Requests to the model repeat the conversation.
             kind if kind == "progress" || kind.starts_with("api-request") => {}
@@ -205,6 +207,14 @@ impl SessionReader<'_> {
             }
             _ => {}
         }
+    }
+
+    /// Reads the cost of the session so far, which a process of some versions counts from 0.
+    fn cost(&mut self, value: &Value) {
+        let Some(total) = value.get("totalCostUSD").and_then(Value::as_f64) else { return };
+        let since = if total >= self.state.cost_usd { total - self.state.cost_usd } else { total };
+        self.state.cost_usd = total;
+        self.read.spend(self.read.message(), Usage { tokens: None, cost_usd: Some(since) });
     }
 
     /// Remembers where the session began.

@@ -1,7 +1,7 @@
 //! Reads the file in which Codex keeps a session, `sessions/YEAR/MONTH/DAY/rollout-*.jsonl` in its home directory, after
 //! the session.
 
-use model::{Ending, Span};
+use model::{Ending, Span, Usage};
 use serde_json::{Map, Value};
 
 use super::rollout::{Rollout, ThreadEvent};
@@ -129,7 +129,9 @@ impl SessionReader {
             ThreadEvent::Version(version) => {
                 self.read.agent_version.get_or_insert(version);
             }
-            ThreadEvent::Used(tokens) => self.read.spend(self.read.message(), tokens),
+            ThreadEvent::Used(tokens) => {
+                self.read.spend(self.read.message(), Usage { tokens: Some(tokens), cost_usd: None });
+            }
             ThreadEvent::Spawned { .. } => {
                 let what = "the steps of a sub-agent are in a file of their own, which is not read";
                 self.read.is_incomplete(lines.source, span, what.to_owned());

@@ -135,7 +135,7 @@ impl<'a> TrajectoryReader<'a> {
             self.result(result, index, calls);
         }
         if let Some(used) = step.get("metrics") {
-            self.read.usage += usage(used, "");
+            self.read.spend(self.read.message(), usage(used, ""));
         }
     }
 

@@ -183,7 +183,13 @@ fn first_lines(text: &str) -> Vec<Map<String, Value>> {
 /// Returns the problem with a document that is not valid JSON.
 fn unreadable(source: &Source, error: &serde_json::Error) -> Diagnostic {
     let problem = Diagnostic::error(format!("this document cannot be read as JSON: {}", reason(error)));
-    problem.at(source.excerpt(place(&source.text, error)))
+    let problem = problem.at(source.excerpt(place(&source.text, error)));
+    if reason(error).starts_with("recursion limit") || !foreign_json::is_too_large(error) {
+        return problem;
+    }
+    problem.help(
+        "for a log of inspect, `inspect log convert --to eval` writes an archive, whose samples are read one by one",
+    )
 }
 
 /// Returns the reason of a parser without its position.

@@ -1,6 +1,6 @@
 //! Reads a session as `opencode export` writes it.
 
-use model::{Ending, Source, Span, Tokens};
+use model::{Ending, Source, Span, Tokens, Usage};
 use serde_json::{Map, Value};
 
 use super::event::{fault, steps, sub_agent};
@@ -90,12 +90,8 @@ fn answer(read: &mut Conversation, source: &Source, message: &Value) {
         }
         steps(part, None).into_iter().for_each(|step| read.push(step));
     }
-    if let Some(tokens) = tokens(info) {
-        read.spend(read.message(), tokens);
-    }
-    if let Some(cost) = info.get("cost").and_then(Value::as_f64).filter(|cost| *cost > 0.0) {
-        *read.usage.cost_usd.get_or_insert_default() += cost;
-    }
+    let cost_usd = info.get("cost").and_then(Value::as_f64).filter(|cost| *cost > 0.0);
+    read.spend(read.message(), Usage { tokens: tokens(info), cost_usd });
 }
 
 /// Returns the usage of a message. The counts do not overlap, and output does not include reasoning.

@@ -143,6 +143,11 @@ impl Planner<'_> {
             return;
         }
         for check in checks.iter().filter(|check| !check.needs().is_empty()) {
+            if agent.description().is_replay {
+                let message = format!("`{}` is undecided: `{}` has no files of the agent", check.kind(), agent.name());
+                self.problems.push(Diagnostic::warning(message).at(check.source()));
+                continue;
+            }
             let message = format!("`{}` needs a sandbox, and `{}` runs without one", check.kind(), agent.name());
             let problem = Diagnostic::error(message).at(check.source());
             self.problems.push(problem.help("a case with `fixtures` always has a sandbox"));

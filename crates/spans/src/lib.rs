@@ -31,4 +31,4 @@ mod trace;
 
 pub use message::{read_json, read_json_events, read_protobuf, read_protobuf_events};
 pub use span::{Span, SpanEvent, SpanId, TraceId};
-pub use trace::{CallSource, SpanTrace, trace_from_spans, whole_of};
+pub use trace::{CallSource, SpanTrace, shows_work, trace_from_spans, whole_of};

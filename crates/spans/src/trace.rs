@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
+use model::text::shortened;
 use model::{Step, Tokens, ToolCall, ToolResult, Usage};
 use serde_json::{Map, Value};
 
@@ -13,6 +14,9 @@ use crate::span::{Span, SpanId, TraceId};
 
 /// Maximum number of ancestors of a span that are looked at.
 const MAX_DEPTH: usize = 200;
+
+/// How much earlier a span may seem to end than its parts. In JavaScript, spans begin at whole milliseconds.
+const CLOCK_STEP_NS: u64 = 2_000_000;
 
 /// Arguments of a call that no span contains. They are not an object, so nothing is concluded from them.
 const NO_ARGUMENTS: &str = "(not in the spans)";
@@ -81,9 +85,16 @@ pub fn trace_from_spans(spans: &[Span]) -> SpanTrace {
 pub fn whole_of(spans: &[Span]) -> Option<&Span> {
     let (first, last) = (spans.iter().map(|span| span.start_ns).min()?, spans.iter().map(|span| span.end_ns).max()?);
     let kind = |span: &Span| convention::read(span).and_then(|reading| reading.kind);
-    spans.iter().find(|span| {
-        (span.start_ns, span.end_ns) == (first, last) && !matches!(kind(span), Some(Kind::Model | Kind::Tool))
-    })
+    let contains_all = |span: &&Span| {
+        span.start_ns.saturating_sub(first) <= CLOCK_STEP_NS && last.saturating_sub(span.end_ns) <= CLOCK_STEP_NS
+    };
+    spans.iter().filter(contains_all).find(|span| !matches!(kind(span), Some(Kind::Model | Kind::Tool)))
+}
+
+/// Returns `true` if one of `spans` is a model request or a tool call.
+pub fn shows_work<'a>(spans: impl IntoIterator<Item = &'a Span>) -> bool {
+    let kind = |span: &Span| convention::read(span).and_then(|reading| reading.kind);
+    spans.into_iter().any(|span| matches!(kind(span), Some(Kind::Model | Kind::Tool)))
 }
 
 /// Spans in the order of their beginnings, without duplicates, and what they say.
@@ -423,7 +434,7 @@ impl Builder {
         }
         for request in &self.requests {
             let Node { span, reading: Some(reading) } = &forest.nodes[request.at] else { continue };
-            let place = || format!("the span `{}` of a model request", span.name);
+            let place = || format!("the span `{}` of a model request", shortened(&span.name, 100));
             if span.dropped_attributes {
                 return Some(format!(
                     "the program dropped attributes of {}; raise OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT",

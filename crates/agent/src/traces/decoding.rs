@@ -29,7 +29,7 @@ pub(super) enum Signal {
 
 /// Reads the body of a request. The error says why it cannot be read.
 pub(super) fn read(signal: Signal, kind: &str, encoding: &str, body: &[u8]) -> Result<Content, String> {
-    let inflated = inflate(encoding, body)?;
+    let inflated = inflate(encoding, body, MAX_BYTES)?;
     let body = inflated.as_deref().unwrap_or(body);
     let is_json = match kind.split(';').next().unwrap_or_default().trim() {
         "application/x-protobuf" => false,
@@ -47,15 +47,15 @@ pub(super) fn read(signal: Signal, kind: &str, encoding: &str, body: &[u8]) -> R
     Ok(content)
 }
 
-/// Returns a compressed body without its compression; `None` if it is not compressed.
-fn inflate(encoding: &str, body: &[u8]) -> Result<Option<Vec<u8>>, String> {
+/// Returns a compressed body without its compression, of at most `most` bytes; `None` if it is not compressed.
+pub(super) fn inflate(encoding: &str, body: &[u8], most: usize) -> Result<Option<Vec<u8>>, String> {
     match encoding.trim() {
         "" | "identity" => Ok(None),
         "gzip" => {
             let mut inflated = Vec::new();
-            let read = GzDecoder::new(body).take(MAX_BYTES as u64 + 1).read_to_end(&mut inflated);
+            let read = GzDecoder::new(body).take(most as u64 + 1).read_to_end(&mut inflated);
             read.map_err(|error| format!("it is not gzip: {error}"))?;
-            if inflated.len() > MAX_BYTES {
+            if inflated.len() > most {
                 return Err(too_large());
             }
             Ok(Some(inflated))

@@ -1,106 +1,28 @@
 //! The spans of a conversation.
 
 use std::mem;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use model::{Ending, TrialId};
-use spans::{Span, SpanEvent, SpanId, TraceId, whole_of};
-use tokio::sync::{Notify, OwnedSemaphorePermit};
+use spans::{Span, shows_work, trace_from_spans, whole_of};
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::context::TraceContext;
+use super::mailbox::{Mailbox, Received};
 use super::receiver::Receiver;
 use super::report::{Missing, SpanReport};
 use super::settings::TraceSettings;
 use crate::turn::Turn;
 
-/// Maximum size of the spans of a reply, in bytes.
-const MAX_BYTES: usize = 64 << 20;
-/// Maximum number of spans of a reply.
-const MAX_SPANS: usize = 20_000;
-/// Maximum number of different errors that are kept.
-const MAX_ERRORS: usize = 5;
 /// How long to wait for the last request of a program that has ended. It was sent before.
 const AFTER_END: Duration = Duration::from_millis(250);
 /// Maximum time between the end of the span for a reply and the arrival of the answer.
 const BEFORE_ANSWER: Duration = Duration::from_secs(1);
+/// How long to wait for log records after the spans. Programs export them every second by default.
+const FOR_CONTENT: Duration = Duration::from_millis(1500);
 /// Maximum time after which the time that was waited is taken from the agent's.
 const SLICE: Duration = Duration::from_millis(50);
-
-/// Spans of a conversation that have arrived and that no reply has taken yet.
-#[derive(Default)]
-pub(super) struct Mailbox {
-    content: Mutex<Received>,
-    changed: Notify,
-}
-
-/// Spans that have arrived.
-#[derive(Default)]
-struct Received {
-    spans: Vec<Span>,
-    events: Vec<(TraceId, SpanId, SpanEvent)>,
-    bytes: usize,
-    /// True if there were more than can be kept.
-    is_full: bool,
-    /// Number of spans whose conversation is not known.
-    strays: usize,
-    /// Number of spans that belong to an earlier message.
-    late: usize,
-    /// Reasons why requests could not be read.
-    unread: Vec<String>,
-    /// Trace of the current message, and the time at which it was sent, unless it is the first one.
-    current: Option<TraceId>,
-    since_ns: Option<u64>,
-    /// Traces of earlier messages.
-    earlier: Vec<TraceId>,
-}
-
-impl Mailbox {
-    fn lock(&self) -> MutexGuard<'_, Received> {
-        self.content.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Adds the content of a request.
-    pub(super) fn add(&self, spans: Vec<Span>, events: Vec<(TraceId, SpanId, SpanEvent)>, bytes: usize) {
-        let mut received = self.lock();
-        received.bytes = received.bytes.saturating_add(bytes);
-        if received.bytes > MAX_BYTES || received.spans.len() + spans.len() > MAX_SPANS {
-            received.is_full = true;
-        } else {
-            for span in spans {
-                if received.is_late(&span) {
-                    received.late += 1;
-                } else {
-                    received.spans.push(span);
-                }
-            }
-            received.events.extend(events);
-        }
-        drop(received);
-        self.changed.notify_one();
-    }
-
-    /// Adds a number of spans that may belong to this conversation or to another one.
-    pub(super) fn add_strays(&self, count: usize) {
-        self.lock().strays += count;
-    }
-
-    /// Adds the reason why a request could not be read that may belong to this conversation.
-    pub(super) fn add_unread(&self, reason: &str) {
-        let mut received = self.lock();
-        if received.unread.len() < MAX_ERRORS && !received.unread.iter().any(|other| other == reason) {
-            received.unread.push(reason.to_owned());
-        }
-    }
-}
-
-impl Received {
-    /// Returns `true` for a span of an earlier message: it is in its trace, or it ended before the current one was sent.
-    fn is_late(&self, span: &Span) -> bool {
-        self.earlier.contains(&span.trace)
-            || self.current.as_ref() != Some(&span.trace) && self.since_ns.is_some_and(|since| span.end_ns < since)
-    }
-}
 
 /// The spans of a conversation. Dropping it ends the reception.
 pub(crate) struct Inbox {
@@ -202,9 +124,10 @@ impl Inbox {
         let most = if program == ProgramState::Ended { self.settings.wait.min(AFTER_END) } else { self.settings.wait };
         let mut counted = answered;
         turn.waiting("spans");
+        let mut whole_since = None;
         let is_complete = loop {
             let changed = self.mailbox.changed.notified();
-            if is_complete(&self.mailbox.lock().spans, answered_ns) {
+            if is_complete(&mut self.mailbox.lock(), answered_ns, &mut whole_since) {
                 break true;
             }
             let Some(left) = most.checked_sub(answered.elapsed()) else { break program == ProgramState::Ended };
@@ -218,21 +141,24 @@ impl Inbox {
             counted = Instant::now();
         };
         let mut received = self.mailbox.lock();
+        received.attach_events();
         let mut spans = mem::take(&mut received.spans);
-        for (trace, id, event) in mem::take(&mut received.events) {
-            if let Some(span) = spans.iter_mut().find(|span| span.id == id && span.trace == trace) {
-                span.events.push(event);
-            }
+        let mut strays = mem::take(&mut received.strays);
+        // If the program continues the trace, spans of other traces are those of other programs.
+        let is_own = |span: &Span| span.trace == self.context.trace;
+        if self.token.is_none() && shows_work(spans.iter().filter(|span| is_own(span))) {
+            spans.retain(is_own);
+            strays = 0;
         }
         let missing = Missing {
             is_full: mem::take(&mut received.is_full),
-            strays: mem::take(&mut received.strays),
+            strays,
             late: mem::take(&mut received.late),
             unread: mem::take(&mut received.unread),
             waited: (!is_complete).then_some(most),
             endpoint: self.receiver.endpoint(None),
             is_shared: self.token.is_none(),
-            is_foreign: self.token.is_none() && spans.iter().any(|span| span.trace != self.context.trace),
+            is_foreign: self.token.is_none() && !spans.iter().all(is_own),
         };
         received.bytes = 0;
         drop(received);
@@ -279,10 +205,15 @@ fn percent_encoded(text: &str) -> String {
 }
 
 /// Returns `true` if the spans of a reply are complete: programs export them in the order in which they end, and one of
-/// them is the whole reply.
-fn is_complete(spans: &[Span], answered_ns: u64) -> bool {
+/// them is the whole reply, which was first seen at `whole_since`. Log records with the content of messages may follow.
+fn is_complete(received: &mut Received, answered_ns: u64, whole_since: &mut Option<Instant>) -> bool {
     let earliest = answered_ns.saturating_sub(u64::try_from(BEFORE_ANSWER.as_nanos()).unwrap_or(u64::MAX));
-    whole_of(spans).is_some_and(|whole| whole.end_ns >= earliest)
+    if whole_of(&received.spans).is_none_or(|whole| whole.end_ns < earliest) {
+        return false;
+    }
+    received.attach_events();
+    let since = *whole_since.get_or_insert_with(Instant::now);
+    since.elapsed() > FOR_CONTENT || trace_from_spans(&received.spans).incomplete.is_none()
 }
 
 fn nanoseconds(time: SystemTime) -> u64 {

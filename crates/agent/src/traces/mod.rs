@@ -6,6 +6,7 @@
 mod context;
 mod decoding;
 mod inbox;
+mod mailbox;
 mod receiver;
 mod report;
 mod settings;

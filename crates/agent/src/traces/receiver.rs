@@ -21,7 +21,7 @@ use tokio::sync::Semaphore;
 use tokio::task::{JoinHandle, JoinSet};
 
 use super::decoding::{self, Content, MAX_BYTES, Signal};
-use super::inbox::Mailbox;
+use super::mailbox::Mailbox;
 
 /// Maximum number of requests that are read at the same time.
 const MAX_REQUESTS: usize = 8;
@@ -218,6 +218,9 @@ async fn answer(request: Request<Incoming>, routes: &Mutex<Routes>, reading: &Se
     let own = lock(routes).tokens.get(token).cloned();
     if own.is_none() && !token.is_empty() {
         return plain(StatusCode::NOT_FOUND, "the conversation with this address has ended");
+    }
+    if own.as_ref().is_some_and(|mailbox| mailbox.is_full()) {
+        return plain(StatusCode::PAYLOAD_TOO_LARGE, "no more spans are kept for this reply");
     }
     let header = |name: HeaderName| {
         let value = request.headers().get(name).and_then(|value| value.to_str().ok());

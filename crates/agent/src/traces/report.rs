@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use model::text::shortened;
 use model::{Ending, Step, Usage};
 use spans::{Span, SpanTrace, trace_from_spans};
 
@@ -11,6 +12,8 @@ use crate::turn::Turn;
 const SHOWN_CALLS: usize = 20;
 /// Maximum number of spans of no known convention that are named.
 const SHOWN_SPANS: usize = 5;
+/// Maximum length of a name that is shown, in characters.
+const SHOWN_NAME: usize = 100;
 /// Message of an answer to which no model request belongs.
 const ANSWER: &str = "answer";
 
@@ -120,12 +123,7 @@ impl SpanReport {
     ///
     /// # Errors
     /// Returns the ending with which the agent must stop now.
-    async fn record(
-        &self,
-        text: Option<&str>,
-        listed: &[&str],
-        turn: &mut Turn,
-    ) -> Result<(), Ending> {
+    async fn record(&self, text: Option<&str>, listed: &[&str], turn: &mut Turn) -> Result<(), Ending> {
         self.record_origin(turn)?;
         let shown: Vec<&str> = self.trace.sources.iter().map(|source| source.tool.as_str()).collect();
         for name in listed.iter().filter(|name| !shown.contains(name)) {
@@ -205,22 +203,26 @@ impl SpanReport {
             number(trace.model_requests, "model request"),
             number(trace.sources.len(), "tool call")
         )];
-        lines.extend(trace.conventions.iter().map(|(convention, scope)| format!("{convention}, by {scope}")));
-        let calls = trace.sources.iter().take(SHOWN_CALLS);
-        lines.extend(
-            calls.map(|source| format!("call of `{}`: span {} ({})", source.tool, source.span, source.span_name)),
-        );
+        let short = |name: &str| shortened(name, SHOWN_NAME);
+        let libraries = trace.conventions.iter().take(SHOWN_SPANS);
+        lines.extend(libraries.map(|(convention, scope)| format!("{convention}, by {}", short(scope))));
+        for source in trace.sources.iter().take(SHOWN_CALLS) {
+            let (id, name) = (short(&source.span.to_string()), short(&source.span_name));
+            lines.push(format!("call of `{}`: span {id} ({name})", short(&source.tool)));
+        }
         if trace.sources.len() > SHOWN_CALLS {
             lines.push(format!("{} more calls", trace.sources.len() - SHOWN_CALLS));
         }
         if !trace.unknown.is_empty() {
-            let names: Vec<String> = trace.unknown.iter().take(SHOWN_SPANS).map(|name| format!("`{name}`")).collect();
+            let names: Vec<String> =
+                trace.unknown.iter().take(SHOWN_SPANS).map(|name| format!("`{}`", short(name))).collect();
             let more = if trace.unknown.len() > SHOWN_SPANS { ", …" } else { "" };
             lines.push(format!("spans that follow no convention for agents: {}{more}", names.join(", ")));
         }
         if self.missing.is_foreign {
             lines.push(
-                "attributed by time, because their trace is not that of the message and no other trial ran".to_owned(),
+                "attributed by time: their trace is not that of the message, and no other trial waited for spans"
+                    .to_owned(),
             );
         }
         if let Some(waited) = self.missing.waited {

@@ -10,8 +10,11 @@ use flate2::write::GzEncoder;
 use model::{Ending, Step};
 use serde_json::{Value, json};
 
+use super::decoding::inflate;
 use super::inbox::{Inbox, ProgramState};
+use super::mailbox::Mailbox;
 use super::receiver::{Receiver, Receivers};
+use super::report::{Missing, SpanReport};
 use super::settings::{TraceKeys, TraceSettings};
 use crate::http_client::HttpClients;
 use crate::subprocess::Subprocess;
@@ -143,6 +146,9 @@ async fn spans_without_the_trace_belong_to_the_only_message_or_to_none() {
     let endpoint = receiver.endpoint(None);
     send(&endpoint, &[tool(other, 1, "find"), answered(other, 2)]).await;
     assert_eq!(collected(&mut one, &mut first, ProgramState::Running).await, (vec!["find".to_owned()], None));
+    let own = one.begin(&mut first.turn).await.unwrap();
+    send(&endpoint, &[tool(other, 3, "of_another_program"), tool(&own, 4, "look"), answered(&own, 5)]).await;
+    assert_eq!(collected(&mut one, &mut first, ProgramState::Running).await, (vec!["look".to_owned()], None));
     one.begin(&mut first.turn).await.unwrap();
     two.begin(&mut second.turn).await.unwrap();
     send(&endpoint, &[tool(other, 3, "find")]).await;
@@ -194,9 +200,6 @@ async fn what_is_missing_is_said() {
     ] {
         assert_eq!(post(&address, body, headers).await, status, "{headers:?}");
     }
-    let mut bomb = GzEncoder::new(Vec::new(), Compression::best());
-    bomb.write_all(&vec![b' '; (20 << 20) + 1]).unwrap();
-    assert_eq!(post(&address, bomb.finish().unwrap(), &[("content-encoding", "gzip")]).await, 400);
     let report = inbox.collect(ProgramState::Ended, &mut run.turn).await.unwrap();
     let answer = super::AnswerCalls { text: None, are_listed: true, tools: vec!["find"] };
     assert!(!answer.record(Some(&report), &mut run.turn).await.unwrap(), "the calls in the answer are recorded");
@@ -215,26 +218,42 @@ async fn compressed_requests_and_log_records_are_received() {
     let record = json!({"traceId": traceparent.split('-').nth(1), "spanId": format!("{:016x}", 2), "eventName": "gen_ai.choice",
         "body": {"kvlistValue": {"values": [{"key": "message", "value": {"stringValue": call.to_string()}}]}}});
     let logs = json!({"resourceLogs": [{"scopeLogs": [{"logRecords": [record]}]}]}).to_string();
-    assert_eq!(post(&format!("{endpoint}/v1/logs"), logs.into_bytes(), &[]).await, 200);
     assert_eq!(post(&format!("{endpoint}/v1/metrics"), b"{}".to_vec(), &[]).await, 200);
     let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
     gzip.write_all(&body(&[answered(&traceparent, 2), span(&traceparent, 1, &json!({}))])).unwrap();
     let address = format!("{endpoint}/v1/traces");
     assert_eq!(post(&address, gzip.finish().unwrap(), &[("content-encoding", "gzip")]).await, 200);
+    // The log records may come after the spans.
+    assert_eq!(post(&format!("{endpoint}/v1/logs"), logs.into_bytes(), &[]).await, 200);
     assert_eq!(collected(&mut inbox, &mut run, ProgramState::Running).await, (vec!["find".to_owned()], None));
 }
 
 #[tokio::test]
 async fn more_spans_than_can_be_kept_are_not_a_complete_reply() {
-    let (receiver, mut run) = (receiver(), run());
-    let mut inbox = Inbox::of_process(Arc::clone(&receiver), SHORT);
-    let endpoint = endpoint_of(&inbox);
-    let traceparent = inbox.begin(&mut run.turn).await.unwrap();
-    let many = vec![span(&traceparent, 1, &json!({})).to_string(); 20_001].join(",");
-    let body = format!(r#"{{"resourceSpans": [{{"scopeSpans": [{{"spans": [{many}]}}]}}]}}"#);
-    assert_eq!(post(&format!("{endpoint}/v1/traces"), body.into_bytes(), &[]).await, 200);
-    let missing = collected(&mut inbox, &mut run, ProgramState::Ended).await.1.unwrap();
+    let one = spans::read_json(&body(&[tool("00-07-08-01", 1, "find")])).unwrap();
+    let mailbox = Mailbox::default();
+    mailbox.add(vec![one[0].clone(); 20_000], Vec::new(), 1);
+    assert!(!mailbox.is_full());
+    mailbox.add(one.clone(), Vec::new(), 1);
+    assert!(mailbox.is_full() && mailbox.lock().spans.len() == 20_000);
+    let large = Mailbox::default();
+    large.add(one.clone(), Vec::new(), (64 << 20) + 1);
+    assert!(large.is_full());
+    let report = SpanReport::new(&one, Missing { is_full: true, ..Missing::default() });
+    let answer = super::AnswerCalls { text: None, are_listed: false, tools: Vec::new() };
+    let mut run = run();
+    answer.record(Some(&report), &mut run.turn).await.unwrap();
+    let missing = run.turn.trace().missing_calls().unwrap();
     assert!(missing.starts_with("the bot sent more spans"), "{missing}");
+}
+
+#[test]
+fn a_small_request_does_not_become_a_large_one() {
+    let mut bomb = GzEncoder::new(Vec::new(), Compression::fast());
+    bomb.write_all(&[b' '; 1001]).unwrap();
+    let bomb = bomb.finish().unwrap();
+    assert_eq!(inflate("gzip", &bomb, 1001).unwrap().unwrap().len(), 1001);
+    assert!(inflate("gzip", &bomb, 1000).unwrap_err().starts_with("it has more than"));
 }
 
 #[test]

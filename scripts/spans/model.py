@@ -1,5 +1,5 @@
-"""A scripted model on loopback, in the formats of OpenAI, Anthropic and Gemini. It asks for a tool call, and answers once it
-has the result. Prints its port."""
+"""A scripted model on loopback, in the formats of OpenAI, Anthropic and Gemini. It asks for a tool call, and answers
+once it has the result. Prints its port."""
 
 import json
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -10,10 +10,12 @@ TOOL, ARGUMENTS, ANSWER = "find_order", {"number": 7}, "Order 7 was sent."
 def openai(request):
     has_result = any(message["role"] == "tool" for message in request["messages"])
     call = {"id": "call_1", "type": "function", "function": {"name": TOOL, "arguments": json.dumps(ARGUMENTS)}}
-    message = {"role": "assistant", "content": ANSWER} if has_result else {"role": "assistant", "content": None, "tool_calls": [call]}
+    said = {"content": ANSWER} if has_result else {"content": None, "tool_calls": [call]}
+    message = {"role": "assistant", **said}
     choice = {"index": 0, "finish_reason": "stop" if has_result else "tool_calls", "message": message}
     usage = {"prompt_tokens": 20, "completion_tokens": 5, "total_tokens": 25}
-    return {"id": "c", "object": "chat.completion", "created": 1, "model": request["model"], "choices": [choice], "usage": usage}
+    return {"id": "c", "object": "chat.completion", "created": 1, "model": request["model"], "choices": [choice],
+            "usage": usage}
 
 
 def anthropic(request):

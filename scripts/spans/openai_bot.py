@@ -18,7 +18,8 @@ OpenAIInstrumentor().instrument()
 from openai import OpenAI
 
 client = OpenAI(base_url=os.environ["MODEL"] + "/v1", api_key="none")
-tool = {"type": "function", "function": {"name": "find_order", "description": "Finds an order.", "parameters": PARAMETERS}}
+function = {"name": "find_order", "description": "Finds an order.", "parameters": PARAMETERS}
+tool = {"type": "function", "function": function}
 messages = [{"role": "user", "content": sys.stdin.read()}]
 while True:
     answer = client.chat.completions.create(model="scripted-1", messages=messages, tools=[tool]).choices[0].message

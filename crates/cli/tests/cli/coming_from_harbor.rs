@@ -88,12 +88,11 @@ fn a_forged_reward_does_not_count_and_the_solution_must_pass() {
     let arguments = ["tasks", "--sandbox", "isolated", "--agent", "chat", "--model", "scripted:forger.yaml"];
     let report = project.report(&arguments, 1);
     assert_eq!(outcome(&report, "sums").0, "failed");
-    let audit = |code: i32| project.run(&["audit", "tasks", "--sandbox", "isolated", "--json"]).exits(code).json();
-    assert_eq!(audit(0)["weaknesses"], json!([]));
-    task(&project, "sums", "Write the sum to /app/sum.txt.\n", TEST, Some("#!/bin/sh\nno-such-program\n"));
-    assert_eq!(audit(1)["weaknesses"][0]["kind"], "solution_fails");
-    task(&project, "sums", "Write the sum.\n", "#!/bin/sh\necho 1 > /logs/verifier/reward.txt\n", Some(SOLUTION));
-    assert_eq!(audit(1)["weaknesses"][0]["kind"], "passed_by_adversary");
+    task(&project, "unsolvable", "Write the sum to /app/sum.txt.\n", TEST, Some("#!/bin/sh\nno-such-program\n"));
+    let audit = project.run(&["audit", "tasks", "--sandbox", "isolated", "--json"]).exits(1).json();
+    let weaknesses = audit["weaknesses"].as_array().unwrap().iter();
+    let found: Vec<(&Value, &Value)> = weaknesses.map(|one| (&one["kind"], &one["cases"])).collect();
+    assert_eq!(found, [(&json!("solution_fails"), &json!(["unsolvable"]))]);
 }
 
 #[test]

@@ -59,6 +59,8 @@ fn with_unknown_keys() -> Vec<(&'static str, &'static str, String)> {
         ("scenario slow_stream", "s.yaml", scenario("faults: [{slow_stream: {'0000': x}}]")),
         ("scenario tool_fails", "s.yaml", scenario("faults: [{tool_fails: {'0000': x}}]")),
         ("scenario disk_full", "s.yaml", scenario("faults: [{disk_full: {'0000': x}}]")),
+        ("scenario outer_folder", "s.yaml", scenario("fixtures: {outside: [{'0000': x}]}")),
+        ("scenario solution", "s.yaml", scenario("graded: {solution: {commands: [x], '0000': x}}")),
         ("scenario mcp_server", "s.yaml", scenario("mcp_servers: {s: {'0000': x}}")),
         ("scenario mock_tool", "s.yaml", scenario("mcp_servers: {s: {tools: {t: {'0000': x}}}}")),
         ("scenario mock_answer", "s.yaml", scenario("mcp_servers: {s: {tools: {t: {answers: [{'0000': x}]}}}}")),

@@ -379,7 +379,12 @@ impl expect::Host for Scripts {
         answer: &mut Answer<'_>,
     ) -> Result<Option<Json>, Trouble> {
         if let (Some(name), Some(functions)) = (functions::operator(&function.id), &self.functions) {
-            return functions.compare(name, values_of(arguments)).map(Some).map_err(Trouble::Thrown);
+            return match functions.compare(name, values_of(arguments)).map_err(Trouble::Thrown)? {
+                // A function that forgets to return says nothing about the agent.
+                Json::Null => Err(Trouble::Thrown("it returned nothing".to_owned())),
+                Json::Array(_) => Err(Trouble::Thrown("it returned a list".to_owned())),
+                answer => Ok(Some(answer)),
+            };
         }
         let arguments: Vec<Value> = arguments.iter().map(argument).collect();
         let mut host = |request: script::Request| {

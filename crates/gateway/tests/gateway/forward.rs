@@ -137,6 +137,28 @@ async fn requests_and_answers_pass_unchanged_with_the_key_of_the_agent() {
 }
 
 #[tokio::test]
+async fn a_path_can_name_the_model_and_the_method() {
+    let provider = ScriptedProvider::start(|_, answer| {
+        let call = json!({"functionCall": {"name": "Bash", "args": {"command": "ls"}}});
+        let content = json!({"role": "model", "parts": [call]});
+        let usage = json!({"promptTokenCount": 7, "candidatesTokenCount": 2});
+        let piece = json!({"candidates": [{"content": content, "finishReason": "STOP"}], "usageMetadata": usage});
+        answer.head(200, "content-type: text/event-stream\r\nconnection: close\r\n");
+        answer.write(&format!("data: {piece}\r\n\r\n"));
+    });
+    let bench = Bench::new(&provider.url()).await;
+    let body =
+        json!({"contents": [{"parts": [{"text": "hi"}]}], "tools": [{"functionDeclarations": [{"name": "Bash"}]}]});
+    let line = "POST /trial-1/v1beta/models/gemini-x:streamGenerateContent?alt=sse";
+    assert_eq!(bench.send(line, "x-goog-api-key: sk-dummy", &body.to_string()).await.status, 200);
+    let traffic = bench.admission.traffic();
+    assert_eq!((traffic.requests, traffic.main, traffic.other), (1, 1, 0));
+    assert_eq!(traffic.tokens.map(|tokens| tokens.total()), Some(9));
+    assert_eq!(traffic.models.into_iter().collect::<Vec<_>>(), [("gemini-x".to_owned(), 1)]);
+    assert!(matches!(&bench.admission.replied().unwrap()[..], [Block::ToolUse { name, .. }] if name == "Bash"));
+}
+
+#[tokio::test]
 async fn side_endpoints_and_documents_pass_unchanged() {
     let provider = ScriptedProvider::start(|request, answer| {
         match request.line.as_str() {

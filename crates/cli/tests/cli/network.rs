@@ -155,3 +155,40 @@ fn a_misspelt_policy_is_reported_with_its_location_and_a_suggestion() {
     let found = project.run(&["run", "case.yaml", "--network", "opn"]).exits(2).output();
     assert!(found.contains("did you mean `open`"), "{found}");
 }
+
+/// Program that sends a span for a model request with a call, and then answers.
+const SENDS_SPANS: &str = r#"read -r message
+rest=${OTEL_EXPORTER_OTLP_ENDPOINT#http://} now=$(date +%s%N)
+calls='[{\"parts\": [{\"type\": \"tool_call\", \"id\": \"c\", \"name\": \"find_order\", \"arguments\": {\"number\": 7}}]}]'
+body='{"resourceSpans": [{"scopeSpans": [{"spans": [
+  {"traceId": "'${TRACEPARENT:3:32}'", "spanId": "0000000000000001", "name": "bot",
+   "startTimeUnixNano": "'$now'", "endTimeUnixNano": "'$((now + 9000000))'"},
+  {"traceId": "'${TRACEPARENT:3:32}'", "spanId": "0000000000000002", "parentSpanId": "0000000000000001", "name": "chat",
+   "startTimeUnixNano": "'$((now + 1))'", "endTimeUnixNano": "'$((now + 2))'", "attributes": [
+     {"key": "gen_ai.operation.name", "value": {"stringValue": "chat"}},
+     {"key": "gen_ai.output.messages", "value": {"stringValue": "'$calls'"}}]}]}]}]}'
+exec 3<>"/dev/tcp/127.0.0.1/$(sed 's/.*:\([0-9]*\).*/\1/' <<< "$rest")"
+printf 'POST /%s/v1/traces HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n' "${rest#*/}" >&3
+printf 'connection: close\r\ncontent-length: %s\r\n\r\n%s' "${#body}" "$body" >&3
+head -n 1 <&3 >&2
+echo 'It was sent.'
+"#;
+
+#[test]
+#[cfg_attr(not(has = "isolation"), ignore = "needs a kernel that isolates processes; run scripts/test")]
+fn spans_can_be_sent_under_every_network_policy_and_are_no_egress() {
+    let project = Project::new(TRIALRUN);
+    project.write("bot.sh", SENDS_SPANS);
+    project.write("trialrun.yaml", "agent: {type: subprocess, command: [bash, bot.sh], mode: oneshot, traces: otlp}\n");
+    project.write(
+        "case.yaml",
+        "name: order\nturns:\n  - says: Where is order 7?\n    expect:\n      \
+         - tool_called: {tool: find_order, args_match: {number: 7}}\n      - no_tool_called: {tool: refund}\n",
+    );
+    for policy in ["none", "model-only"] {
+        let arguments = ["case.yaml", "--sandbox", "isolated", "--network", policy];
+        let trial = only_trial(&project.report(&arguments, 0));
+        assert_eq!((&trial["outcome"], &trial["network"]), (&json!("passed"), &json!(policy)), "{trial:#}");
+        assert_eq!(trial["egress"].as_array().map_or(0, Vec::len), 0, "{trial:#}");
+    }
+}

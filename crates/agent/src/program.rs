@@ -78,12 +78,7 @@ pub(crate) fn check_config(config: &Node, directory: &Path, others: &[&'static s
 
 /// Returns the program that a project configures. A path is resolved against `directory`; a name without a slash is
 /// searched on the `PATH`.
-fn configured(
-    config: &Node,
-    directory: &Path,
-    others: &[&'static str],
-    problems: &mut Problems,
-) -> Option<PathBuf> {
+fn configured(config: &Node, directory: &Path, others: &[&'static str], problems: &mut Problems) -> Option<PathBuf> {
     let mut fields = Fields::of(config, "an agent that runs a program", problems)?;
     fields.get("type");
     let named = fields.text(KEY, problems);
@@ -130,7 +125,8 @@ impl Program {
     /// Returns where it was searched and how to install it.
     pub(crate) fn find(&self, context: &SessionContext) -> Result<PathBuf, Breakage> {
         let has_own_system = context.sandbox.as_ref().is_some_and(|sandbox| sandbox.has_own_system());
-        let configured = |config: &Arc<Configured>| configured(&config.node, &config.directory, &[], &mut Problems::new());
+        let configured =
+            |config: &Arc<Configured>| configured(&config.node, &config.directory, &[], &mut Problems::new());
         let found = match context.config.as_ref().and_then(configured) {
             // The sandbox has programs of its own, so searching this machine would prove nothing.
             named if has_own_system => Ok(named.unwrap_or_else(|| self.command.into())),

@@ -7,9 +7,9 @@ use crate::assertion::{
     factuality, file_contains, file_exists, file_unchanged, git_clean, guardrail, honoured_denial, integrity_clean,
     json_path, json_schema, latency, llm_judge, mcp_called, mcp_rules, mock_arguments, mock_called, no_egress, no_loop,
     no_path_escape, no_tool_called, no_unanswered_questions, output_contains, output_is_question, permission_asked,
-    pushed, recovered, request_check, retries_at_most, review_request_created, reward, rubric, sentiment, side_effect_contract,
-    skill_used, tests_pass, time_budget, token_budget, token_usage, tool_call_sequence, tool_called, turn_budget,
-    turn_count_at_most, valid_json,
+    pushed, recovered, request_check, retries_at_most, review_request_created, reward, rubric, sentiment,
+    side_effect_contract, skill_used, tests_pass, time_budget, token_budget, token_usage, tool_call_sequence,
+    tool_called, turn_budget, turn_count_at_most, valid_json,
 };
 use crate::assertion_type::Assertion;
 use crate::claim;

@@ -384,7 +384,11 @@ mod tests {
             assert_eq!(judged(&wanted, &asked().answer("Done.").evidence()).status, Status::Met, "{wanted}");
             let finding = judged(&wanted, &asked().calls_unreported().answer("Done.").evidence());
             assert_eq!(finding.status, Status::Undecided, "{wanted}");
-            assert!(finding.reason.contains("does not say completely which tools were called"), "{wanted}: {}", finding.reason);
+            assert!(
+                finding.reason.contains("does not say completely which tools were called"),
+                "{wanted}: {}",
+                finding.reason
+            );
         }
         for mut wanted in present {
             wanted["id"] = json!("a");
@@ -393,7 +397,11 @@ mod tests {
             assert!(finding.actual.unwrap().contains("does not say completely which tools were called"), "{wanted}");
             let missing = asked().calls_missing("the bot sent no spans").answer("Done.").evidence();
             let finding = judged(&wanted, &missing);
-            assert_eq!((finding.status, finding.reason.as_str()), (Status::Undecided, "the bot sent no spans"), "{wanted}");
+            assert_eq!(
+                (finding.status, finding.reason.as_str()),
+                (Status::Undecided, "the bot sent no spans"),
+                "{wanted}"
+            );
         }
     }
 

@@ -406,7 +406,9 @@ fn values_of(arguments: &[Argument<'_>]) -> Json {
     for (argument, name) in arguments.iter().zip(names.chain(["options"])) {
         let value = match argument {
             Argument::Value(value) => *value,
-            Argument::Fixture(entries) => entries.iter().find(|(key, _)| *key == "$options").and_then(|(_, value)| *value),
+            Argument::Fixture(entries) => {
+                entries.iter().find(|(key, _)| *key == "$options").and_then(|(_, value)| *value)
+            }
             Argument::Context(_) | Argument::Validate => None,
         };
         values.extend(value.map(|value| (name.to_owned(), value.clone())));

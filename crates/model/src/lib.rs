@@ -100,8 +100,8 @@ pub use ending::{Budget, Ending, Fault};
 pub use estimate::Estimate;
 pub use event::{EVENT_VERSION, Envelope, Event};
 pub use evidence::{
-    Change, Collected, ControlRun, digest, Earlier, Evidence, FileChange, FoundFile, Limits, Need, Probe, Probed,
-    ReplyProbes, Repository, Rerun, RewardFile,
+    Change, Collected, ControlRun, Earlier, Evidence, FileChange, FoundFile, Limits, Need, Probe, Probed, ReplyProbes,
+    Repository, Rerun, RewardFile, digest,
 };
 pub use fault::{CaseFault, FaultAction, FaultKind, FaultOccurrence, FaultReport, Occurrences};
 pub use finding::{

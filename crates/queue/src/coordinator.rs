@@ -80,8 +80,7 @@ impl Coordinator {
         check(planned)?;
         let Collected { bundle, left_out } = Bundle::collect(session, planned)?;
         let trials = &planned.plan.trials;
-        let cases: HashSet<String> =
-            trials.iter().map(|trial| format!("{}::{}", trial.suite, trial.case_id)).collect();
+        let cases: HashSet<String> = trials.iter().map(|trial| format!("{}::{}", trial.suite, trial.case_id)).collect();
         let spec = planned.spec.limited_to(cases);
         let spec = session.spec_to_json(&spec).map_err(|error| QueueError::Refused(error.to_string()))?;
         let specs = session.trial_specs(planned);

@@ -108,8 +108,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use model::{
-    Canary, Collected, Diagnostic, Excerpt, FaultAction, FaultOccurrence, FaultReport, Fixtures, Graded, MockNames, NetworkPolicy,
-    RemoteMode, Skill,
+    Canary, Collected, Diagnostic, Excerpt, FaultAction, FaultOccurrence, FaultReport, Fixtures, Graded, MockNames,
+    NetworkPolicy, RemoteMode, Skill,
 };
 
 use crate::supervise::{Limits, Listeners, Network};
@@ -168,8 +168,13 @@ pub fn mock_refusal(kind: &dyn SandboxKind) -> Option<(String, String)> {
 /// hint.
 pub fn place_refusal(kind: &dyn SandboxKind, fixtures: &Fixtures, graded: &Graded) -> Option<(String, String)> {
     let path = outside::paths(fixtures, graded).next().filter(|_| !kind.has_places())?;
-    let reason = format!("`{}` sandboxes cannot have folders at absolute paths, such as `{}`", kind.name(), path.display());
-    Some((reason, "use `isolated`, `docker` or `podman` sandboxes, such as with `sandbox: isolated` in the configuration".to_owned()))
+    let reason =
+        format!("`{}` sandboxes cannot have folders at absolute paths, such as `{}`", kind.name(), path.display());
+    Some((
+        reason,
+        "use `isolated`, `docker` or `podman` sandboxes, such as with `sandbox: isolated` in the configuration"
+            .to_owned(),
+    ))
 }
 
 /// Returns the reason why a case that needs an image of its own does not run in this kind of sandbox.

@@ -33,7 +33,13 @@ impl Module {
         let Some(file) = argument.filter(|file| !file.is_empty()) else {
             return Err(Box::new(Diagnostic::error("`custom` needs a module").help("write `custom:agent.js`")));
         };
-        Ok(Self { file: file.to_owned(), path: PathBuf::from(file), options: Map::new(), hosts: Vec::new(), traces: None })
+        Ok(Self {
+            file: file.to_owned(),
+            path: PathBuf::from(file),
+            options: Map::new(),
+            hosts: Vec::new(),
+            traces: None,
+        })
     }
 
     /// Reads a configuration. Returns the module and the node that names it, or `None` if there are errors, which are

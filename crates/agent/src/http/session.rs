@@ -83,7 +83,8 @@ impl HttpSession {
         turn.waiting("agent");
         let settings = Arc::clone(&self.settings);
         let received_data = Received::default();
-        let exchange = Exchange { client: &self.client, settings: &settings, traceparent, received_data: &received_data };
+        let exchange =
+            Exchange { client: &self.client, settings: &settings, traceparent, received_data: &received_data };
         let sent = exchange.sent(&request_body);
         let Ok(received) = unless_stopped(turn.stopping(), exchange.run(&request_body, turn)).await else {
             turn.misses_calls();
@@ -217,12 +218,7 @@ impl HttpSession {
     }
 
     /// Records the turns and calls of an answer.
-    async fn perform(
-        &mut self,
-        answer: &Answer,
-        report: Option<&SpanReport>,
-        turn: &mut Turn,
-    ) -> Result<(), Ending> {
+    async fn perform(&mut self, answer: &Answer, report: Option<&SpanReport>, turn: &mut Turn) -> Result<(), Ending> {
         for warning in &answer.warnings {
             turn.warn(format!("unexpected content in the agent's answer: {warning}"));
         }
@@ -231,8 +227,7 @@ impl HttpSession {
             Piece::Text(_) | Piece::Turn => None,
         });
         let text = answer.text();
-        let calls =
-            AnswerCalls { text: text.as_deref(), are_listed: answer.knows_calls(), tools: listed.collect() };
+        let calls = AnswerCalls { text: text.as_deref(), are_listed: answer.knows_calls(), tools: listed.collect() };
         if calls.record(report, turn).await? {
             return Ok(());
         }

@@ -227,7 +227,8 @@ impl SubprocessSession {
         traceparent: Option<String>,
         turn: &mut Turn,
     ) -> Result<Reported, Ending> {
-        let mut process = self.launch.start_in(traceparent, message).map_err(|reason| Ending::Unreachable { reason })?;
+        let mut process =
+            self.launch.start_in(traceparent, message).map_err(|reason| Ending::Unreachable { reason })?;
         if stdin {
             process.write(message.text.clone());
         }

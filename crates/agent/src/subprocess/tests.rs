@@ -186,11 +186,17 @@ async fn what_a_shell_cannot_find_is_an_environment_fault_unless_the_command_doe
     for text in ["no-such-agent --fast", "cd . && no-such-agent", "true; exec 'no-such-agent'"] {
         for config in [script(text), once(text)] {
             let Ending::Unreachable { reason } = ending(config).await else { panic!("{text}") };
-            assert!(reason.starts_with("there is no program named `no-such-agent` on the PATH (exit code 127"), "{reason}");
+            assert!(
+                reason.starts_with("there is no program named `no-such-agent` on the PATH (exit code 127"),
+                "{reason}"
+            );
         }
     }
     let lost = ending(once("python3 none.py \"$@\"")).await;
-    assert!(matches!(&lost, Ending::Unreachable { reason } if reason.starts_with("there is no file named `none.py`")), "{lost:?}");
+    assert!(
+        matches!(&lost, Ending::Unreachable { reason } if reason.starts_with("there is no file named `none.py`")),
+        "{lost:?}"
+    );
     // The program itself decides to exit with this code, or looks for a program that the command does not name.
     for text in ["exit 127", "x=no-such; $x-agent", "no-such-agent 2>/dev/null; echo no answer >&2; exit 127"] {
         assert!(matches!(ending(once(text)).await, Ending::GaveUp { .. }), "{text}");

@@ -6,9 +6,7 @@ use std::process::ExitCode;
 use crate::error::CliError;
 use crate::global::Global;
 use crate::otlp::{ExportMode, Warnings};
-use crate::reports::{
-    Collector, check_directory, find_report, needs_directory, only_while_running, options, to_file,
-};
+use crate::reports::{Collector, check_directory, find_report, needs_directory, only_while_running, options, to_file};
 use crate::terminal::Terminal;
 use crate::workspace::WorkspaceArgs;
 

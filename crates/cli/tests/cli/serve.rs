@@ -111,11 +111,7 @@ fn tokens_decide_who_may_read_and_who_may_change_a_run() {
         assert_eq!(answer.status, status, "{headers}: {}", answer.body);
     }
     let no_queue = post(&port, "/api/runs", RUN, &json!({}));
-    assert!(
-        no_queue.status == 409 && no_queue.body.contains("workers need a database"),
-        "{}",
-        no_queue.body
-    );
+    assert!(no_queue.status == 409 && no_queue.body.contains("workers need a database"), "{}", no_queue.body);
     assert_eq!(post(&port, "/api/runs/main/pause", RUN, &json!({})).status, 409);
 
     // The API.

@@ -23,7 +23,8 @@ impl Set {
         let mut parts = Vec::with_capacity(items.len());
         for item in items {
             if judged::is_judged(item) || hosted::is_hosted(item) {
-                let problem = item.error("an assertion that a model decides cannot be part of an `assert-set` with a `threshold`");
+                let problem = item
+                    .error("an assertion that a model decides cannot be part of an `assert-set` with a `threshold`");
                 problems.push(problem.help("move it out of the set, or remove the threshold of the set"));
                 return None;
             }

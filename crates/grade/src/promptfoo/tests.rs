@@ -50,9 +50,10 @@ fn serve(responses: Vec<Value>) -> (String, JoinHandle<Vec<String>>) {
         loop {
             let count = stream.read(&mut buffer).unwrap();
             asked.push_str(std::str::from_utf8(&buffer[..count]).unwrap());
-            let length = asked.to_lowercase().split_once("content-length: ").and_then(|(_, rest)| {
-                rest.lines().next().and_then(|length| length.trim().parse::<usize>().ok())
-            });
+            let length = asked
+                .to_lowercase()
+                .split_once("content-length: ")
+                .and_then(|(_, rest)| rest.lines().next().and_then(|length| length.trim().parse::<usize>().ok()));
             let body = asked.split_once("\r\n\r\n").map(|(_, body)| body.len());
             if count == 0 || body.is_some_and(|body| Some(body) >= length) {
                 break;

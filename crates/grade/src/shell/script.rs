@@ -194,8 +194,16 @@ mod tests {
     fn recipes_and_scripts_name_further_scripts() {
         for (path, text, expected) in [
             ("Makefile", "test: all\n\t@sh scripts/verify.sh\n\t./main\n", vec!["scripts/verify.sh", "main"]),
-            ("a/package.json", r#"{"scripts": {"test": "node check.js", "start": "node app.js"}}"#, vec!["a/check.js", "a/app.js"]),
-            ("run.sh", "#!/bin/sh\nset -e\npython3 tools/check.py \"$1\"\nsh build.sh\n", vec!["tools/check.py", "build.sh"]),
+            (
+                "a/package.json",
+                r#"{"scripts": {"test": "node check.js", "start": "node app.js"}}"#,
+                vec!["a/check.js", "a/app.js"],
+            ),
+            (
+                "run.sh",
+                "#!/bin/sh\nset -e\npython3 tools/check.py \"$1\"\nsh build.sh\n",
+                vec!["tools/check.py", "build.sh"],
+            ),
             ("scripts/run.sh", "python3 check.py", vec!["check.py", "scripts/check.py"]),
             ("package.json", "[]", vec![]),
         ] {

@@ -19,8 +19,7 @@ static RESPONSES: Vendor =
     Vendor { name: "openai-responses", dialect: &responses::Client, path: "/responses", ..CHAT_COMPLETIONS };
 
 /// API that stores conversations at the vendor. Requests do not name a model.
-pub(super) static ASSISTANTS: Vendor =
-    Vendor { headers: &[("openai-beta", "assistants=v2")], ..CHAT_COMPLETIONS };
+pub(super) static ASSISTANTS: Vendor = Vendor { headers: &[("openai-beta", "assistants=v2")], ..CHAT_COMPLETIONS };
 
 pub(super) const PROVIDER: Provider = Provider::new(&CHAT_COMPLETIONS, "OpenAI, Chat Completions API");
 

@@ -58,8 +58,13 @@ impl Exchange {
         policy: &Policy,
         pending: &PendingRequests,
     ) -> Result<Reply, Failure> {
-        let attempt =
-            Attempt { exchange: self, request, policy, sent: self.sent(request, policy.stream), has_begun: AtomicBool::new(false) };
+        let attempt = Attempt {
+            exchange: self,
+            request,
+            policy,
+            sent: self.sent(request, policy.stream),
+            has_begun: AtomicBool::new(false),
+        };
         let total = policy.timeouts.total;
         let done = match timeout(total, attempt.run(pending)).await {
             Ok(done) => done,

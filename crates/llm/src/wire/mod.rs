@@ -20,12 +20,8 @@ pub(crate) use self::dialect::{Assemble, BadResponse, Dialect, Framing, Progress
 use crate::{Reply, Request};
 
 /// All wire formats, in the order in which users see them.
-pub static WIRES: &[&dyn Wire] = &[
-    &anthropic::Messages,
-    &responses::Responses,
-    &chat_completions::ChatCompletions,
-    &gemini::GenerateContent,
-];
+pub static WIRES: &[&dyn Wire] =
+    &[&anthropic::Messages, &responses::Responses, &chat_completions::ChatCompletions, &gemini::GenerateContent];
 
 /// Name under which the path of a request, with its query, is looked up among its headers.
 pub const PATH: &str = ":path";

@@ -29,8 +29,8 @@ use folder::Folder;
 use trial_folders::TrialFolders;
 
 pub use folder::ArtifactsError;
-pub(crate) use trial_folders::folder_name;
 pub use run::merged as merged_side_effects;
+pub(crate) use trial_folders::folder_name;
 
 /// Files of a run, at the top level.
 const OF_RUN: [&str; 5] = [PROGRESS, "suite.json", "summary.json", "benchmark.json", "cleanup.json"];

@@ -45,11 +45,7 @@ pub(super) struct JudgeModel {
 impl Judging {
     /// Selects the judge that `request` sets, or the first default one whose key is set. Adds to `problems` what is
     /// wrong with it, and how many assertions in `trials` stay undecided without one.
-    pub(crate) fn plan(
-        request: &PlanRequest<'_>,
-        trials: &[PlannedTrial],
-        problems: &mut Vec<Diagnostic>,
-    ) -> Self {
+    pub(crate) fn plan(request: &PlanRequest<'_>, trials: &[PlannedTrial], problems: &mut Vec<Diagnostic>) -> Self {
         let asked = trials.iter().map(judged).sum();
         let known = problems.len();
         let judge = judge_model(request.settings, &request.read_script, problems);

@@ -111,8 +111,10 @@ impl<'a> Planner<'a> {
             }
         }
         if self.request.settings.threshold.is_some() && !scored && !selected.is_empty() {
-            let problem = Diagnostic::warning("no case is decided by its score, so the threshold of the run has no effect");
-            self.problems.push(problem.help("cases of `claude plugin eval`, and those with a `threshold` or `passScore`, are"));
+            let problem =
+                Diagnostic::warning("no case is decided by its score, so the threshold of the run has no effect");
+            self.problems
+                .push(problem.help("cases of `claude plugin eval`, and those with a `threshold` or `passScore`, are"));
         }
         selected
     }

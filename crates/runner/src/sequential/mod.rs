@@ -32,11 +32,7 @@ pub(crate) struct Sequential {
 impl Sequential {
     /// Creates the state for a run. `earlier` are the results of a run that is resumed, and `trials` are in plan order.
     /// If these results already answer questions, [`Sequential::answered`] returns them.
-    pub(crate) fn new(
-        trials: Vec<PlannedTrial>,
-        decisions: Vec<PlannedDecision>,
-        earlier: &[TrialResult],
-    ) -> Self {
+    pub(crate) fn new(trials: Vec<PlannedTrial>, decisions: Vec<PlannedDecision>, earlier: &[TrialResult]) -> Self {
         let mut sequential = Self::default();
         for (position, trial) in trials.into_iter().enumerate() {
             let is_baseline = trial.is_baseline();

@@ -52,12 +52,7 @@ fn started(plan: Plan) -> Sequential {
 }
 
 fn result(trial: &PlannedTrial, outcome: Outcome) -> TrialResult {
-    TrialResult {
-        group: trial.group(),
-        repetition: trial.repetition,
-        outcome,
-        cost_usd: None,
-    }
+    TrialResult { group: trial.group(), repetition: trial.repetition, outcome, cost_usd: None }
 }
 
 /// Runs `jobs` trials at a time. `outcome` decides the outcome of each, and `seed` the order in which they finish.

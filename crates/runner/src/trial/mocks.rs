@@ -170,20 +170,15 @@ fn launch(
 }
 
 /// Checks that the agent can start the program of a server: without it, the agent would lack tools.
-fn check_program(
-    server: &str,
-    program: &str,
-    env: &[(String, String)],
-    sandbox: &dyn Sandbox,
-) -> Result<(), Breakage> {
+fn check_program(server: &str, program: &str, env: &[(String, String)], sandbox: &dyn Sandbox) -> Result<(), Breakage> {
     if sandbox.has_own_system() {
         return Ok(());
     }
     let env = sandbox.env(env);
     let path = env.get("PATH").map_or("", String::as_str);
-    sandbox::find_program(program, path, sandbox.work()).map(drop).map_err(|reason| {
-        Breakage::environment(format!("the MCP server `{server}` cannot start: {reason}")).for_good()
-    })
+    sandbox::find_program(program, path, sandbox.work())
+        .map(drop)
+        .map_err(|reason| Breakage::environment(format!("the MCP server `{server}` cannot start: {reason}")).for_good())
 }
 
 /// Replaces `${NAME}` by the value of the variable.

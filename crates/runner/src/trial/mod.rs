@@ -519,7 +519,11 @@ impl<'a> Attempt<'a> {
             // A stopped trial is not graded.
             Ok(collected) if matches!(act_result.ending, Ending::Cancelled) => collected,
             Ok(collected) => {
-                let control_runs = ControlRuns { attempt: self, checks: &self.planned.checks, answered: act_result.turn.trace().user_messages.len() };
+                let control_runs = ControlRuns {
+                    attempt: self,
+                    checks: &self.planned.checks,
+                    answered: act_result.turn.trace().user_messages.len(),
+                };
                 let answer = act_result.turn.trace().answer.as_deref();
                 let changed = &collected.files_changed;
                 let probes = Box::pin(probe::run(&*sandbox, needs, changed, answer, &control_runs)).await;

@@ -64,7 +64,10 @@ impl TrialNetwork {
             // If no host is allowed, having no network at all satisfies the policy.
             return match rules.model.is_empty() && rules.allowed.is_empty() {
                 true if rules.own.is_empty() => Ok(None),
-                true => Err(Breakage::environment("the agent cannot send its spans (`traces`) without a network").for_good()),
+                true => {
+                    Err(Breakage::environment("the agent cannot send its spans (`traces`) without a network")
+                        .for_good())
+                }
                 false => Err(Breakage::environment(reason).for_good()),
             };
         }

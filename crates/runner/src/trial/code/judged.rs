@@ -93,11 +93,8 @@ impl RunningScenario<'_> {
         evidence.collected = match evidence.collected.lost().map(str::to_owned) {
             Some(reason) => probe::lost(&*sandbox, needs, reason),
             None => {
-                let control_runs = ControlRuns {
-                    attempt: self.attempt,
-                    checks: std::slice::from_ref(check),
-                    answered: 0,
-                };
+                let control_runs =
+                    ControlRuns { attempt: self.attempt, checks: std::slice::from_ref(check), answered: 0 };
                 let changed = &evidence.collected.files_changed;
                 let probes = probe::run(&*sandbox, needs, changed, None, &control_runs).await;
                 Collected { probes, ..evidence.collected }

@@ -220,7 +220,9 @@ impl Reading<'_> {
                 self.coding_agent("claude-code", None, written, &mut provider);
             }
             "opencode" => self.coding_agent("opencode", None, written, &mut provider),
-            "openai" | "anthropic" | "google" | "ollama" | "openrouter" => self.model(scheme, rest, written, &mut provider),
+            "openai" | "anthropic" | "google" | "ollama" | "openrouter" => {
+                self.model(scheme, rest, written, &mut provider);
+            }
             _ => {
                 let problem = written.at.error(format!("trialrun has no agent for the provider `{}`", short(id)));
                 provider.broken.push(problem.help("name an agent for the run, which replaces all providers"));

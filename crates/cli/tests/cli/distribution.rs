@@ -59,9 +59,10 @@ fn the_npm_package_starts_the_program_of_its_platform() {
     );
     let (wrapper, files) = pack("trialrun");
     let types_and_modules = ["client.js", "index.d.ts", "index.js", "jest.d.ts", "jest.js", "matchers.js"];
-    let others = ["package.json", "program.js", "rpc.d.ts", "vitest.d.mts", "vitest.mjs"];
+    let others = ["package.json", "program.js", "rpc.d.ts"];
+    let vitest = ["vitest-reporter.d.mts", "vitest-reporter.mjs", "vitest.d.mts", "vitest.mjs"];
     let first = ["LICENSE-APACHE", "LICENSE-MIT", "README.md", "bin/trialrun.js"];
-    assert_eq!(files, [&first[..], &types_and_modules, &others].concat());
+    assert_eq!(files, [&first[..], &types_and_modules, &others, &vitest].concat());
     let description = fs::read_to_string(project.tmp().join("packages/trialrun/package.json")).unwrap();
     let description: Value = serde_json::from_str(&description).unwrap();
     let version = env!("CARGO_PKG_VERSION");

@@ -83,6 +83,7 @@ fn every_assertion_is_read_from_a_file_in_every_notation() {
         };
         let conversation = json!({
             "name": "all", "agent": "fake", "fixtures": {"git_init": true},
+            "mock_commands": {"a": {"answers": [{"stdout": "x"}]}},
             "turns": [{"says": "hello", "expect": [{code.clone(): brief.clone()}]}],
             "assertions": [long, {name: brief}],
         });

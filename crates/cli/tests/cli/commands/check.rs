@@ -202,7 +202,7 @@ fn a_pipe_or_a_device_is_not_read() {
     }
     for answers in ["recorded:p.jsonl", "recorded:/dev/zero"] {
         let messages = project.run(&["run", "a.yaml", "--agent", answers]).exits(2).err;
-        assert!(messages.contains("it is not a regular file"), "{messages}");
+        assert!(messages.contains("it is neither a regular file nor a folder"), "{messages}");
     }
     std::os::unix::fs::symlink("/dev/zero", project.dir().join("z.yaml")).unwrap();
     assert!(project.run(&["check", "z.yaml"]).exits(2).err.contains("it is not a regular file"));

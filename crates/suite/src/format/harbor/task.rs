@@ -19,6 +19,9 @@ use crate::document;
 /// Default of harbor for a verifier, in seconds.
 const VERIFIER_SECONDS: f64 = 600.0;
 
+/// Longest time limit, in seconds: 31 years.
+const MOST_SECONDS: f64 = 1e9;
+
 /// Version of the format up to which it is known.
 const VERSION: &str = "1.";
 
@@ -225,11 +228,23 @@ impl Reading<'_> {
     /// Reads `agent` of the task or of a step: the time limit, and the network.
     fn agent(&mut self, node: &Node, full: &str) -> (Option<f64>, Option<NetworkPolicy>) {
         let Some(mut fields) = Fields::of(node, "`agent`", &mut self.found) else { return (None, None) };
-        let seconds = fields.positive("timeout_sec", &mut self.found);
+        let seconds = self.seconds(&mut fields);
         let network = self.network(&mut fields, full);
         const IGNORED: [(&str, &str); 1] = [("user", "all processes run as the user of trialrun")];
         self.close(&fields, full, &IGNORED);
         (seconds, network)
+    }
+
+    /// Reads a time limit in seconds.
+    fn seconds(&mut self, fields: &mut Fields<'_>) -> Option<f64> {
+        let seconds = fields.positive("timeout_sec", &mut self.found)?;
+        if seconds <= MOST_SECONDS {
+            return Some(seconds);
+        }
+        let place = fields.get("timeout_sec").unwrap_or(fields.node());
+        let message = format!("`timeout_sec` must be at most {MOST_SECONDS} seconds, not {seconds:e}");
+        self.found.push(place.error(message));
+        None
     }
 
     /// Reads the keys of the network that the environment and the agent have.
@@ -272,7 +287,7 @@ impl Reading<'_> {
 
     fn verifier(&mut self, node: &Node, full: &str) -> Verifier {
         let Some(mut fields) = Fields::of(node, "`verifier`", &mut self.found) else { return Verifier::default() };
-        let seconds = fields.positive("timeout_sec", &mut self.found);
+        let seconds = self.seconds(&mut fields);
         let env = self.variables(&mut fields, &format!("{full}.env"));
         fields.choice("environment_mode", &[("shared", ()), ("separate", ())], &mut self.found);
         let consequence = "the verifier works in a copy of the agent's sandbox, not in an environment of its own";
@@ -535,7 +550,6 @@ fn reward(
 }
 
 fn milliseconds(seconds: f64) -> u64 {
-    // Numbers that are too large become the largest one.
     (seconds * 1000.0).ceil() as u64
 }
 

@@ -310,10 +310,14 @@ impl Reading<'_> {
             match name.strip_prefix(VARIABLE) {
                 Some(name) => match variables.iter().find(|(known, _)| known == name) {
                     Some((_, value)) => rendered.push_str(value),
-                    None => self.found.push(place.error(format!("there is no variable `{name}`"))),
+                    None => {
+                        self.found.push(place.error(format!("there is no variable `{name}`")));
+                        rendered.push_str(&format!("{{{{{inner}}}}}"));
+                    }
                 },
                 None if name.starts_with('.') => {
                     self.found.push(place.error(format!("`{{{{{inner}}}}}` has no value: only variables are known")));
+                    rendered.push_str(&format!("{{{{{inner}}}}}"));
                 }
                 // Text in braces that is no template of waza.
                 None => rendered.push_str(&format!("{{{{{inner}}}}}")),

@@ -67,7 +67,7 @@ pub(super) fn read(assertion: &Node, entry: &Entry<'_>, problems: &mut Problems)
         threshold,
         inverse,
         counts: entry.weight != 0.0,
-        must_exceed: threshold == Some(0.0),
+        must_exceed: threshold.is_some_and(|threshold| threshold <= 0.0),
     }))
 }
 

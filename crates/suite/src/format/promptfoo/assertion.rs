@@ -51,6 +51,9 @@ const SQL: &str = "trialrun has no parser for SQL";
 const OTHER_OUTPUTS: &str = "it compares the answers of several providers; use `trialrun compare`";
 const FUNCTIONS: &str = "the functions of the provider are not known";
 
+/// Types whose scores are never below 0, and must reach the threshold.
+const NEVER_NEGATIVE: [&str; 5] = ["assert-set", "bleu", "gleu", "rouge-n", "tool-call-f1"];
+
 /// All types.
 pub(super) const TYPES: [Type; 68] = [
     by_code("equals"),
@@ -255,6 +258,12 @@ impl Reading<'_> {
     ) -> Option<Node> {
         let kind = item.get("type").and_then(Node::as_str)?;
         let bare = kind.strip_prefix("not-").unwrap_or(kind);
+        if let Some(node) = item.get("threshold").filter(|_| NEVER_NEGATIVE.contains(&kind))
+            && number(Some(node)).is_some_and(|threshold| threshold <= 0.0)
+        {
+            problems.push(node.error("`threshold` is not above 0, so any answer passes"));
+            return None;
+        }
         let mut fields = vec![("type".to_owned(), item.get("type")?.clone())];
         for key in ["threshold", "weight", "transform", "config"] {
             fields.extend(item.get(key).map(|node| (key.to_owned(), node.clone())));

@@ -267,8 +267,10 @@ impl Reading<'_> {
         broken.extend(self.log_assertions(Some(&list), &format!("{path}.assert")));
         if let Some(node) = fields.get("threshold").filter(|node| !matches!(node.kind, NodeKind::Null)) {
             test.threshold = number(Some(node));
-            if test.threshold.is_none() {
-                broken.push(node.error("`threshold` must be a number"));
+            match test.threshold {
+                Some(threshold) if threshold > 0.0 => {}
+                Some(_) => broken.push(node.error("`threshold` is not above 0, so any answer passes")),
+                None => broken.push(node.error("`threshold` must be a number")),
             }
         }
         test.provider = fields.get("provider").cloned();

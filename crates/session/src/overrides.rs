@@ -268,7 +268,7 @@ pub struct GateArgs {
     pub no_fail_on_assertions: bool,
     /// Share of its score with which a trial passes, in cases whose score decides, such as 0.8; those of `claude plugin
     /// eval`, for example
-    #[arg(long, value_name = "SHARE", value_parser = parse_share)]
+    #[arg(long, value_name = "SHARE", value_parser = parse_threshold)]
     pub threshold: Option<f64>,
     /// Condition that each trial must meet in addition to its assertions; `integrity`: no signs of tampering
     #[arg(long, value_name = "WHAT")]
@@ -492,6 +492,12 @@ pub fn parse_share(written: &str) -> Result<f64, String> {
     share
         .filter(|share| (0.0..=1.0).contains(share))
         .ok_or_else(|| "a number from 0 to 1, such as 0.8, or `80%`".to_owned())
+}
+
+/// Parses a share that is needed to pass. With 0, nothing would be asserted.
+fn parse_threshold(written: &str) -> Result<f64, String> {
+    let share = parse_share(written).ok().filter(|share| *share > 0.0);
+    share.ok_or_else(|| "a number above 0, up to 1, such as 0.8, or `80%`".to_owned())
 }
 
 /// Parses a precision: half of the widest acceptable interval, as a share.

@@ -12,7 +12,8 @@ use crate::coverage::Coverage;
 use crate::discover::{self, Candidate, DiscoveryReason, SCENARIOS_FOLDER};
 use crate::document::{self, Language};
 use crate::format::{
-    self, EVALS_NAME, FORMATS, Format, NAMED, SuiteFile, collection, misspelt_plugin_case, misspelt_turns, near_miss,
+    self, EVALS_NAME, FORMATS, Format, NAMED, SuiteFile, break_case, collection, misspelt_plugin_case, misspelt_turns,
+    near_miss,
 };
 use crate::library::{Library, home_of};
 use crate::path::shown;
@@ -125,7 +126,7 @@ impl ReadFile {
             self.cases.push(Arc::new(Case { fails_alone: true, ..Case::new(id, Excerpt::of_file(shown)) }));
         }
         for case in &mut self.cases {
-            Arc::make_mut(case).broken.extend(errors.iter().cloned());
+            break_case(Arc::make_mut(case), &errors);
         }
     }
 }

@@ -69,12 +69,13 @@ fn read(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Vec
     let Some(mut fields) = Fields::of(file.root, "the suite", problems) else { return Vec::new() };
     let dataset = fields.required_text("dataset", problems);
     let dialects = [("inspect", Dialect::Inspect), ("deepeval", Dialect::DeepEval)];
-    let dialect = fields.choice("format", &dialects, problems);
+    // What else the file says has a meaning only in a known format.
+    let Some(dialect) = fields.choice("format", &dialects, problems) else { return Vec::new() };
     let case = with_common_fields(Case::new(NAME, file.root.excerpt()), &mut fields, file, library, problems);
     let system_prompt = fields.any_text("system_prompt", problems);
     let (asserted, columns, multiple_correct) = match dialect {
-        Some(Dialect::DeepEval) => (Asserted::Metrics(metric::metrics(&mut fields, problems)), Vec::new(), false),
-        _ => {
+        Dialect::DeepEval => (Asserted::Metrics(metric::metrics(&mut fields, problems)), Vec::new(), false),
+        Dialect::Inspect => {
             let scorers = Asserted::Scorers(scorer::scorers(&mut fields, problems));
             let multiple = fields.boolean("multiple_correct", problems).unwrap_or_default();
             (scorers, fields.get("fields").map(|node| columns(node, problems)).unwrap_or_default(), multiple)
@@ -82,7 +83,7 @@ fn read(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Vec
     };
     let place = fields.get("dataset");
     fields.finish(problems);
-    let (Some(dataset), Some(place), Some(dialect)) = (dataset, place, dialect) else { return Vec::new() };
+    let (Some(dataset), Some(place)) = (dataset, place) else { return Vec::new() };
     let mut reading = Reading::new(file.path, library);
     let path = reading.path_of(&dataset);
     library.use_table(&path);

@@ -10,6 +10,7 @@ use model::{
     Source, Spanned,
 };
 
+use super::break_case;
 use crate::coverage::{Coverage, KeyLog, Treatment, Unknown};
 use crate::document;
 use crate::library::Library;
@@ -201,7 +202,7 @@ pub(super) fn contained(mut cases: Vec<Case>, found: Problems, problems: &mut Pr
     }
     for case in &mut cases {
         case.fails_alone = true;
-        case.broken.extend(errors.iter().cloned());
+        break_case(case, &errors);
     }
     cases.into_iter().map(Arc::new).collect()
 }
@@ -221,6 +222,18 @@ impl Names {
         }
         name
     }
+}
+
+/// Reads a share that a score needs, above 0 and up to 1. With 0, nothing would be asserted.
+pub(super) fn share(node: &Node, key: &str, problems: &mut Problems) -> Option<f64> {
+    let number = as_number(node).filter(|number| (0.0..=1.0).contains(number));
+    let problem = match number {
+        Some(number) if number > 0.0 => return Some(number),
+        Some(_) => format!("`{key}` is 0, so any answer passes"),
+        None => format!("`{key}` must be a number above 0, up to 1"),
+    };
+    problems.push(node.error(problem));
+    None
 }
 
 /// Creates a node at the place of another one.

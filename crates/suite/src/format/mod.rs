@@ -23,7 +23,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use model::decode::Problems;
-use model::{Case, Node, Source, nearest};
+use model::{Case, Diagnostic, Node, Source, nearest};
 
 use crate::library::Library;
 
@@ -40,6 +40,14 @@ pub const EVALS_FILE: &str = "evals.json";
 /// Returns `true` if the file at `path` has the name of a skill's evaluation.
 pub fn is_evals_file(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name == EVALS_FILE)
+}
+
+/// Breaks a case, and what its variants run.
+pub fn break_case(case: &mut Case, errors: &[Diagnostic]) {
+    case.broken.extend(errors.iter().cloned());
+    for (_, variant) in &mut case.variants {
+        Arc::make_mut(variant).broken.extend(errors.iter().cloned());
+    }
 }
 
 /// A format that is recognised by the contents of a file.

@@ -35,7 +35,8 @@ fn described(loaded: &Loaded) -> String {
         for (name, variant) in &case.variants {
             let skill = variant.subject.skill().map_or("no skill", |skill| &skill.name);
             let servers: Vec<&str> = variant.mocks.servers.iter().map(|server| server.name.as_str()).collect();
-            writeln!(text, "    variant {name}: {}; {skill}; servers {servers:?}", line(variant)).unwrap();
+            let broken = if variant.broken.is_empty() { "" } else { "; broken" };
+            writeln!(text, "    variant {name}: {}; {skill}; servers {servers:?}{broken}", line(variant)).unwrap();
         }
         if suite.format == "promptfoo" {
             let agent = case.runner.agent.as_ref().map_or("no agent", |(agent, _)| agent.as_str());

@@ -4,7 +4,7 @@ use model::decode::{Fields, Problems};
 use model::{AssertionSpec, Node, NodeKind, nearest};
 
 use super::scorer::named;
-use crate::format::foreign::{as_number, assertion, check, flag, grader, list, number, text, undecided, whole};
+use crate::format::foreign::{assertion, check, flag, grader, list, number, share, text, undecided, whole};
 
 /// Highest rating of a judge.
 const SCALE: u64 = 11;
@@ -159,11 +159,9 @@ fn metric(item: &Node, problems: &mut Problems) -> Option<Metric> {
         let mut fields = Fields::of(arguments, "the arguments of a metric", problems)?;
         metric.name = fields.text("name", problems).unwrap_or(metric.name);
         metric.is_strict = fields.boolean("strict_mode", problems).unwrap_or_default();
-        if let Some(node) = fields.get("threshold") {
-            match as_number(node).filter(|threshold| (0.0..=1.0).contains(threshold)) {
-                Some(threshold) => metric.threshold = threshold,
-                None => problems.push(node.error("`threshold` must be a number from 0 to 1")),
-            }
+        // There, strict metrics need the full score whatever the threshold is.
+        if let Some(node) = fields.get("threshold").filter(|_| !metric.is_strict) {
+            metric.threshold = share(node, "threshold", problems).unwrap_or(THRESHOLD);
         }
         for key in TEXTS {
             let Some(node) = fields.get(key) else { continue };
@@ -214,10 +212,6 @@ impl Metric {
         }
         if self.kind == "JsonCorrectness" && self.argument("expected_schema").is_none() {
             problems.push(self.node.error("`JsonCorrectness` needs `expected_schema`, a JSON Schema"));
-        }
-        let is_rated = matches!(self.way, Own | Rated(_));
-        if is_rated && self.threshold <= 0.0 && !self.is_strict {
-            problems.push(self.node.error("`threshold` is 0, so any answer passes"));
         }
     }
 

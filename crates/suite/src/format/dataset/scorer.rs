@@ -3,7 +3,7 @@
 use model::decode::{Fields, Problems};
 use model::{AssertionSpec, Node, NodeKind, nearest};
 
-use crate::format::foreign::{as_number, assertion, check, grader, list, text, undecided, whole};
+use crate::format::foreign::{assertion, check, grader, list, share, text, undecided, whole};
 
 /// Scorers, with a reason for those that are undecided.
 const SCORERS: [(&str, Option<&str>); 12] = [
@@ -104,10 +104,7 @@ fn scorer(item: &Node, problems: &mut Problems) -> Option<Scorer> {
             fields.texts("stop_words", problems);
             add("stop_words", fields.get("stop_words"));
             if let Some(node) = fields.get("threshold") {
-                match as_number(node).filter(|threshold| *threshold > 0.0 && *threshold <= 1.0) {
-                    Some(_) => add("threshold", Some(node)),
-                    None => problems.push(node.error("`threshold` must be a number above 0, up to 1")),
-                }
+                add("threshold", share(node, "threshold", problems).map(|_| node));
             }
         }
         "model_graded_qa" | "model_graded_fact" => {

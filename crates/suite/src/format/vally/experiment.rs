@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use globset::GlobBuilder;
 use model::decode::Fields;
-use model::{Case, Node, NodeKind, Spanned, WITH_SKILL, WITHOUT_SKILL};
+use model::{Case, Node, NodeKind, Spanned, WITH_SKILL, WITHOUT_SKILL, nearest};
 use serde_json::{Map, Value};
 
 use super::NAME;
@@ -26,6 +26,23 @@ const REFUSED: [(&str, &str); 3] = [
     ("executor", "the run names the agents"),
     ("judge_provider", "the judge is the same for all variants"),
     ("judge_reasoning_effort", "the judge is the same for all variants"),
+];
+
+/// What variants can set, by JSON pointer.
+const POINTERS: [&str; 13] = [
+    "/defaults/runs",
+    "/defaults/timeout",
+    "/defaults/model",
+    "/defaults/reasoning_effort",
+    "/defaults/judge_model",
+    "/defaults/workers",
+    "/defaults/executor",
+    "/defaults/judge_provider",
+    "/defaults/judge_reasoning_effort",
+    "/environment/skills",
+    "/environment/mcpServers",
+    "/environment/files",
+    "/environment/commands",
 ];
 
 /// A variant of an experiment.
@@ -60,7 +77,7 @@ impl Reading<'_> {
         fields.any_text("name", &mut self.found);
         let evals = fields.texts("evals", &mut self.found).unwrap_or_default();
         let vary = fields.texts("vary", &mut self.found).unwrap_or_default();
-        let baseline = fields.text("baseline", &mut self.found);
+        let baseline = fields.required_text("baseline", &mut self.found);
         let shared = fields.get("overrides").map(|node| self.entries(node, "overrides")).unwrap_or_default();
         let variants = fields.get("variants").map(|node| self.variants(node)).unwrap_or_default();
         let refused = [("matrix", "its cells are not generated; write them as `variants`")];
@@ -68,17 +85,16 @@ impl Reading<'_> {
         if variants.len() < 2 && root.get("matrix").is_none() {
             self.found.push(root.error("an experiment needs at least two `variants`"));
         }
-        match &baseline {
-            Some(name) if !variants.iter().any(|variant| variant.name == *name) => {
-                let place = root.get("baseline").unwrap_or(root);
-                self.found.push(place.error(format!("there is no variant called `{name}`")));
+        self.check_pointers(root.get("vary"), &variants);
+        if let Some(name) = &baseline {
+            match variants.iter().find(|variant| variant.name == *name) {
+                Some(first) => self.check_drift(first, &variants, &vary),
+                None => {
+                    let near = nearest(name, variants.iter().map(|variant| variant.name.as_str()));
+                    let place = root.get("baseline").unwrap_or(root);
+                    self.found.push(place.error(format!("there is no variant called `{name}`")).suggest(near));
+                }
             }
-            None => self.found.push(root.error("the experiment has no `baseline`")),
-            _ => {}
-        }
-        let first = baseline.as_ref().and_then(|name| variants.iter().find(|variant| variant.name == *name));
-        if let Some(first) = first {
-            self.check_drift(first, &variants, &vary);
         }
         let files = self.suites(&evals, root.get("evals").unwrap_or(root));
         let is_alone = files.len() == 1;
@@ -146,14 +162,22 @@ impl Reading<'_> {
         entries_of(node).iter().filter(|(key, _)| known(&key.value)).cloned().collect()
     }
 
+    /// Reports what `vary` names although no variant can set it.
+    fn check_pointers(&mut self, vary: Option<&Node>, variants: &[Variant]) {
+        let Some(NodeKind::List(items)) = vary.map(|node| &node.kind) else { return };
+        let own: Vec<String> = variants.iter().flat_map(Variant::pointers).map(|(pointer, _)| pointer).collect();
+        let known = || POINTERS.into_iter().chain(own.iter().map(String::as_str));
+        for (item, written) in items.iter().filter_map(|item| item.as_str().map(|written| (item, written))) {
+            if !known().any(|pointer| is_below(pointer, written)) {
+                let message = format!("`{written}` in `vary` is nothing that a variant can set");
+                self.found.push(item.error(message).suggest(nearest(written, known())));
+            }
+        }
+    }
+
     /// Reports what differs between variants although `vary` does not name it.
     fn check_drift(&mut self, baseline: &Variant, variants: &[Variant], vary: &[String]) {
-        let is_allowed = |pointer: &str| {
-            vary.iter().any(|allowed| {
-                let allowed = allowed.trim_end_matches('/');
-                pointer.strip_prefix(allowed).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-            })
-        };
+        let is_allowed = |pointer: &str| vary.iter().any(|allowed| is_below(pointer, allowed));
         let own = baseline.pointers();
         for variant in variants {
             let others = variant.pointers();
@@ -298,6 +322,12 @@ impl Reading<'_> {
         };
         Node { kind: NodeKind::List(items.iter().map(path).collect()), ..node.clone() }
     }
+}
+
+/// Returns `true` if a JSON pointer is another one, or continues it.
+fn is_below(pointer: &str, other: &str) -> bool {
+    let rest = pointer.strip_prefix(other.trim_end_matches('/'));
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// Returns the entries of a map; none for any other value.

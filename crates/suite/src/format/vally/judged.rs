@@ -4,8 +4,7 @@ use model::decode::Fields;
 use model::{AssertionSpec, Node, NodeKind};
 
 use super::grader::{Entry, Graders};
-use super::settings::share;
-use crate::format::foreign::{Reading, at, list, number, text, whole};
+use crate::format::foreign::{Reading, at, list, number, share, text, whole};
 
 /// Criterion of a grader that has none.
 const USUAL: &str = "The agent did what the user asked for, completely and correctly.";
@@ -31,11 +30,6 @@ impl Reading<'_> {
             Some(threshold) => threshold?,
             None => THRESHOLD,
         };
-        if threshold <= 0.0 {
-            let place = fields.get("threshold").unwrap_or(node);
-            self.found.push(place.error("`threshold` is 0, so any answer passes"));
-            return None;
-        }
         let mut criteria: Vec<String> = prompt.into_iter().collect();
         criteria.extend(graders.rubric.iter().cloned());
         if criteria.is_empty() {

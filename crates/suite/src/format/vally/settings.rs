@@ -4,7 +4,7 @@ use model::decode::{self, Fields, Problems};
 use model::{Case, Node, NodeKind, Scoring, Trials};
 
 use super::environment::Environment;
-use crate::format::foreign::{Keys, Reading, as_number};
+use crate::format::foreign::{Keys, Reading, as_number, share};
 
 /// Settings of a run that change nothing here.
 const IGNORED_SETTINGS: [(&str, &str); 7] = [
@@ -108,18 +108,10 @@ impl Reading<'_> {
     }
 }
 
-/// Reads a number from 0 to 1.
-pub(super) fn share(node: &Node, key: &str, problems: &mut Problems) -> Option<f64> {
-    let number = as_number(node).filter(|number| (0.0..=1.0).contains(number));
-    if number.is_none() {
-        problems.push(node.error(format!("`{key}` must be a number from 0 to 1")));
-    }
-    number
-}
-
 /// Reads a duration in milliseconds: a number with its unit, or a number of seconds as in old suites.
 pub(super) fn duration(node: &Node, key: &str, problems: &mut Problems) -> Option<u64> {
-    let seconds = as_number(node).filter(|seconds| *seconds > 0.0).map(|seconds| (seconds * 1000.0) as u64);
+    let seconds =
+        as_number(node).filter(|seconds| *seconds > 0.0 && *seconds < 1e10).map(|seconds| (seconds * 1000.0) as u64);
     let found = seconds.or_else(|| decode::parse_duration_ms(node.as_str()?));
     if found.is_none() {
         problems.push(node.error(format!("`{key}` must be a duration such as `90s` or `2m`")));

@@ -450,6 +450,7 @@ impl Client {
             }
             Received::Noise(text) => {
                 self.keep(Direction::Received, || text.clone());
+                self.broken(&text);
                 push(&mut self.noise, text);
             }
             Received::Failed { request: Some(id), failure } => {
@@ -459,6 +460,21 @@ impl Client {
             }
             Received::Failed { request: None, failure } => push(&mut self.noise, failure.to_string()),
             Received::Ended => self.has_ended = true,
+        }
+    }
+
+    /// Ends the only open request if `text` is a message that cannot be read, because no other answer will come. Other
+    /// output, such as a line of a log, says nothing about the request.
+    fn broken(&mut self, text: &str) {
+        let is_message = text.trim_start().starts_with('{') && text.contains("\"jsonrpc\"");
+        let mut waiting = self.pending.values_mut().filter(|pending| pending.outcome.is_none());
+        if let (Some(pending), None) = (waiting.next(), waiting.next())
+            && is_message
+            && self.pairs_errors
+        {
+            let shown = model::text::shortened(text, MAX_SHOWN);
+            let what = format!("the server answered with something that is no message of the protocol: {shown}");
+            pending.outcome = Some(Err(Failure::Malformed(what)));
         }
     }
 
@@ -687,6 +703,23 @@ mod tests {
         assert_eq!(client.era(), Era::Stateless);
         let exchange = client.call("greet", json!({})).await.unwrap();
         assert_eq!(crate::text_of(exchange.result().unwrap()), "Ada");
+    }
+
+    #[tokio::test]
+    async fn a_message_that_cannot_be_read_ends_the_request() {
+        let (stdin, _input) = tokio::io::duplex(1 << 16);
+        let (mut output, stdout) = tokio::io::duplex(1 << 16);
+        let options = Options { era: Some(Era::Sessions), ..Options::default() };
+        let mut client = Client::unconnected(Stdio::new(stdin, stdout), options);
+        let id = client.begin("tools/call", json!({}));
+        output.write_all(b"{a line of a log\n{\"jsonrpc\": \"2.0\", \"id\":\n").await.unwrap();
+        let failure = client.finish(id, Duration::from_secs(60)).await.unwrap_err();
+        let what =
+            "the server answered with something that is no message of the protocol: {\"jsonrpc\": \"2.0\", \"id\":";
+        assert_eq!(failure.to_string(), what);
+        let id = client.begin("tools/call", json!({}));
+        output.write_all(b"{a line of a log\n{\"jsonrpc\": \"2.0\", \"id\": 2, \"result\": {}}\n").await.unwrap();
+        assert!(client.finish(id, Duration::from_secs(60)).await.is_ok());
     }
 
     #[tokio::test]

@@ -215,7 +215,8 @@ fn tool_answer(fields: &mut Fields<'_>, directory: &Path, problems: &mut Problem
         played(fields, directory, problems),
     ];
     const KINDS: &str = "`answer`, `error`, `fault` and `play`";
-    only(fields, replies, KINDS, problems).map(|reply| answer_of(reply, delay, directory))
+    let keys = ["answer", "error", "fault", "play"];
+    only(fields, replies, (&keys, KINDS), problems).map(|reply| answer_of(reply, delay, directory))
 }
 
 fn played(fields: &mut Fields<'_>, directory: &Path, problems: &mut Problems) -> Option<MockedReply> {
@@ -227,16 +228,18 @@ fn played(fields: &mut Fields<'_>, directory: &Path, problems: &mut Problems) ->
     Some(MockedReply::Played(Box::new(PlayedMock { description: description?, abort_when, model, place })))
 }
 
-/// Returns the only reply, or reports that it is not one of `kinds`.
+/// Returns the only reply, or reports that it is not one of `kinds`, which have `keys`. A reply that cannot be read was
+/// reported already.
 fn only<const N: usize>(
     fields: &Fields<'_>,
     replies: [Option<MockedReply>; N],
-    kinds: &str,
+    (keys, kinds): (&[&str], &str),
     problems: &mut Problems,
 ) -> Option<MockedReply> {
     let mut given = replies.into_iter().flatten();
     match (given.next(), given.next()) {
         (Some(reply), None) => Some(reply),
+        (None, _) if keys.iter().any(|key| fields.key_span(key).is_some()) => None,
         (first, _) => {
             let how = if first.is_some() { "only one" } else { "one" };
             problems.push(fields.node().error(format!("{} needs {how} of {kinds}", fields.what())));
@@ -281,7 +284,8 @@ fn command_answer(fields: &mut Fields<'_>, directory: &Path, problems: &mut Prob
     });
     let replies = [output, played(fields, directory, problems)];
     const KINDS: &str = "an output (`stdout`, `stderr`, `exit_code`) and `play`";
-    let reply = only(fields, replies, KINDS, problems)?;
+    let keys = ["stdout", "stderr", "exit_code", "play"];
+    let reply = only(fields, replies, (&keys, KINDS), problems)?;
     Some(MockedAnswer { when: args.into_iter().collect(), ..answer_of(reply, delay, directory) })
 }
 
@@ -380,11 +384,15 @@ mock_commands:
                 "mcp_servers: { a: { tools: { t: { answers: [{ answer: x, when: { a: [] } }] } } } }",
                 "an empty list can never match",
             ),
+            (
+                "mcp_servers: { a: { tools: { t: { fault: hangs } } } }",
+                "`fault` must be one of `disconnect`, `hang`, `malformed`, `protocol_error`, not `hangs`",
+            ),
             ("mock_commands: { ../gh: { stdout: x } }", "`../gh` is not a valid name in `mock_commands`"),
             ("mock_commands: { gh: { exit_code: 300 } }", "`exit_code` must be a number from 0 to 255"),
         ] {
             let (_, problems) = read(text, Path::new("/suite"));
-            assert_eq!(problems.first().map(String::as_str), Some(message), "{text}");
+            assert_eq!(problems, [message], "{text}");
         }
     }
 

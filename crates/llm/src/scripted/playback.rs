@@ -582,14 +582,15 @@ mod tests {
     #[tokio::test]
     async fn a_call_of_a_tool_that_is_not_offered_is_known() {
         for (step, expected) in [
-            ("{tools: [{name: Read}, {name: read}]}", Some("did you mean `Read`? (it offers Read, Bash)")),
+            ("{tools: [{name: Read}, {name: read}]}", Some("did you mean `Read`? (it offers Read, Bash, tool_search)")),
+            ("{tools: [{name: mcp__a.list}]}", Some("finds with `tool_search` needs `offered: false` (it offers Read")),
             ("{tools: [{name: read, offered: false}]}", None),
             ("{tools: [{name: Bash}, {name: functions.Read}]}", None),
             ("{tools: [{name: read}], fault: {kind: cut}}", None),
         ] {
             let playback = play(&format!("steps: [{step}]"));
             let tool = |name: &str| ToolSpec { name: name.into(), ..ToolSpec::default() };
-            let request = Request { tools: vec![tool("Read"), tool("Bash")], ..asks("x") };
+            let request = Request { tools: vec![tool("Read"), tool("Bash"), tool("tool_search")], ..asks("x") };
             let _ = playback.respond(&request).await;
             let unoffered = playback.unoffered_call();
             assert_eq!(unoffered.is_some(), expected.is_some(), "{step}: {unoffered:?}");

@@ -14,6 +14,9 @@ use crate::{Block, Reply, Request, StopReason};
 pub(super) const DEFAULT_TOKENS: Tokens =
     Tokens { input: 100, cache_read: 0, cache_write: 0, output: 10, reasoning: None };
 
+/// Tool of Codex that finds further tools, such as those of MCP servers. They are not offered before.
+const TOOL_SEARCH: &str = "tool_search";
+
 /// Reply of a script.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Step {
@@ -58,7 +61,13 @@ impl Step {
         let call =
             self.tools.iter().find(|call| call.is_offered && !is_known(call)).filter(|_| self.fault.is_none())?;
         let near = nearest(&call.name, request.tool_names());
-        let hint = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+        let hint = match near {
+            Some(near) => format!("; did you mean `{near}`?"),
+            None if request.tool_names().any(|known| known == TOOL_SEARCH) => {
+                format!("; a call of a tool that it finds with `{TOOL_SEARCH}` needs `offered: false`")
+            }
+            None => String::new(),
+        };
         let known = request.tool_names().collect::<Vec<_>>().join(", ");
         let (place, name) = (&self.place, &call.name);
         Some(format!(

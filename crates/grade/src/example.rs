@@ -182,7 +182,7 @@ impl EvidenceBuilder {
 
     /// Adds a verifier that was run with the default timeout and wrote a reward.
     pub fn rewarded(self, run: &str, reward: &str) -> Self {
-        self.rewarded_by(run, vec![RewardFile { name: "reward.txt".into(), text: reward.into() }], None)
+        self.rewarded_by(run, vec![RewardFile { name: "reward.txt".into(), text: reward.into(), unusable: None }], None)
     }
 
     /// Adds a verifier that was run with the default timeout, the files that it wrote, and its result with the case's

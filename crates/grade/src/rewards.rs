@@ -1,6 +1,6 @@
 //! Rewards that a verifier writes into files, and whether they are high enough.
 
-use model::RewardFile;
+use model::{RewardFile, Status};
 
 use crate::verdict::Verdict;
 
@@ -23,6 +23,18 @@ impl Least {
         if files.is_empty() {
             return Verdict::undecided(format!("the verifier wrote no reward; it exited with code {exit_code}"));
         }
+        let unusable = files.iter().find_map(|file| {
+            let why = file.unusable.as_ref()?;
+            Some(format!("`{}` does not count as a reward: {why}", file.name))
+        });
+        // Code of the agent that a verifier runs could keep it from writing a file, so the other one alone never passes.
+        match (unusable, self.verdict_on_usable(files)) {
+            (Some(reason), verdict) if verdict.status != Status::Unmet => Verdict::undecided(reason),
+            (_, verdict) => verdict,
+        }
+    }
+
+    fn verdict_on_usable(&self, files: &[RewardFile]) -> Verdict {
         let rewards = match rewards(files) {
             Ok(rewards) => rewards,
             Err(fault) => return Verdict::undecided(fault),
@@ -66,7 +78,7 @@ impl Least {
 /// value counts.
 fn rewards(files: &[RewardFile]) -> Result<Vec<(String, f64)>, String> {
     let mut rewards: Vec<(String, f64)> = Vec::new();
-    for RewardFile { name, text } in files {
+    for RewardFile { name, text, .. } in files.iter().filter(|file| file.unusable.is_none()) {
         for (key, value) in if name == JSON_FILE { map(text)? } else { single(name, text)? } {
             // If the file with several rewards has none with this name, all of them must be high enough.
             let is_other = name != JSON_FILE && !rewards.is_empty();

@@ -192,7 +192,7 @@ fn probes_contain_no_secret_and_are_still_found() {
         scripts: Some(Box::new(Rerun { files: vec![text.to_owned()], found: echo(text) })),
         new_tests: Some(Box::new(Rerun { files: vec![text.to_owned()], found: echo(text) })),
         failing_test: Some(Box::new(Rerun { files: vec![text.to_owned()], found: echo(text) })),
-        rewards: vec![model::RewardFile { name: "reward.txt".to_owned(), text: text.to_owned() }],
+        rewards: vec![model::RewardFile { name: "reward.txt".to_owned(), text: text.to_owned(), unusable: None }],
         solution: Some(Box::new(Rerun { files: Vec::new(), found: echo(text) })),
     };
     let probe = Probe { key: need.key(), need: need.clone(), found: ran("dummy-secret-1") };

@@ -396,8 +396,11 @@ pub struct Rerun {
 pub struct RewardFile {
     /// Name.
     pub name: String,
-    /// Content.
+    /// Content. Empty if the file does not count.
     pub text: String,
+    /// Reason why it does not count, if it could not be read as a file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unusable: Option<String>,
 }
 
 /// File in the working directory.

@@ -93,12 +93,25 @@ pub(super) fn graded_places(base: &Path, graded: &Graded) -> Vec<(PathBuf, PathB
     folders.chain(rewards).collect()
 }
 
-/// Returns the files with rewards that commands wrote in the grading tree at `base`.
+/// Returns the files with rewards that commands wrote in the grading tree at `base`, and what is there in place of one.
 pub(super) fn rewards(base: &Path) -> Vec<RewardFile> {
+    let folder = base.join(REWARDS);
     let read = |name: &&str| {
-        let Ok(Found::File(real)) = files::find(&base.join(REWARDS), Path::new(name)) else { return None };
-        let bytes = files::read(&real, LARGEST_REWARD).ok()?;
-        Some(RewardFile { name: (*name).to_owned(), text: String::from_utf8_lossy(&bytes).into_owned() })
+        let content = match files::find(&folder, Path::new(name)) {
+            Ok(Found::Nothing) => return None,
+            Ok(Found::File(real)) => files::read(&real, LARGEST_REWARD).map_err(|error| error.to_string()),
+            Ok(Found::Directory(_)) => Err("it is a directory".to_owned()),
+            Ok(Found::Special | Found::Outside) if folder.join(name).is_symlink() => {
+                Err("it is a link that leads out of its folder, or nowhere".to_owned())
+            }
+            Ok(Found::Special | Found::Outside) => Err("it is not a regular file".to_owned()),
+            Err(error) => Err(error.to_string()),
+        };
+        let (text, unusable) = match content {
+            Ok(bytes) => (String::from_utf8_lossy(&bytes).into_owned(), None),
+            Err(reason) => (String::new(), Some(reason)),
+        };
+        Some(RewardFile { name: (*name).to_owned(), text, unusable })
     };
     REWARD_FILES.iter().filter_map(read).collect()
 }
@@ -127,8 +140,19 @@ mod tests {
         fs::create_dir(base.join(REWARDS)).unwrap();
         fs::write(base.join("secret"), "1").unwrap();
         std::os::unix::fs::symlink("../secret", base.join(REWARDS).join("reward.txt")).unwrap();
+        assert_eq!(
+            rewards(&base)[0].unusable.as_deref(),
+            Some("it is a link that leads out of its folder, or nowhere")
+        );
+        fs::remove_file(base.join(REWARDS).join("reward.txt")).unwrap();
         assert_eq!(rewards(&base), []);
-        fs::write(base.join(REWARDS).join("reward.json"), "{}").unwrap();
-        assert_eq!(rewards(&base), [RewardFile { name: "reward.json".into(), text: "{}".into() }]);
+        let json = base.join(REWARDS).join("reward.json");
+        fs::write(&json, "{}").unwrap();
+        assert_eq!(rewards(&base), [RewardFile { name: "reward.json".into(), text: "{}".into(), unusable: None }]);
+        fs::write(&json, vec![b'1'; 70_000]).unwrap();
+        assert_eq!(rewards(&base)[0].unusable.as_deref(), Some("it is larger than 64 KiB"));
+        fs::remove_file(&json).unwrap();
+        fs::create_dir(&json).unwrap();
+        assert_eq!(rewards(&base)[0].unusable.as_deref(), Some("it is a directory"));
     }
 }

@@ -66,7 +66,7 @@ mod tests {
     use crate::context::Context;
 
     fn file(name: &str, text: &str) -> RewardFile {
-        RewardFile { name: name.to_owned(), text: text.to_owned() }
+        RewardFile { name: name.to_owned(), text: text.to_owned(), unusable: None }
     }
 
     fn of(min: Option<Value>, files: &[(&str, &str)]) -> (Status, String, Option<f64>) {
@@ -124,6 +124,21 @@ mod tests {
         assert_eq!(of(None, &forged).0, Status::Unmet);
         let forged = [("reward.json", "{\"done\": 1}"), ("reward.txt", "0")];
         assert_eq!(of(None, &forged).0, Status::Unmet);
+    }
+
+    #[test]
+    fn what_is_in_place_of_a_reward_is_named_and_never_passes() {
+        let directory = RewardFile { unusable: Some("it is a directory".to_owned()), ..file("reward.txt", "") };
+        let with = |others: &[RewardFile]| {
+            let files = [others, std::slice::from_ref(&directory)].concat();
+            let story = EvidenceBuilder::new().rewarded_by("/tests/test.sh", files, None);
+            let finding = judged(&json!({"id": "v", "type": "reward", "run": "/tests/test.sh"}), &story.evidence());
+            (finding.status, finding.reason)
+        };
+        let reason = "`reward.txt` does not count as a reward: it is a directory".to_owned();
+        assert_eq!(with(&[]), (Status::Undecided, reason.clone()));
+        assert_eq!(with(&[file("reward.json", "{\"reward\": 1}")]), (Status::Undecided, reason));
+        assert_eq!(with(&[file("reward.json", "{\"reward\": 0}")]).0, Status::Unmet);
     }
 
     #[test]

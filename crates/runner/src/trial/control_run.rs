@@ -121,16 +121,23 @@ impl ControlRuns<'_> {
         Arc::make_mut(&mut request.fixtures).outside.extend(solution.outside.iter().cloned());
         let control = self.attempt.shared.factory.make(request).await?;
         let limit = self.attempt.planned.case.timeout_ms.map_or(SOLUTION_TIMEOUT, Duration::from_millis);
+        let mut timed_out = false;
         for command in solution.commands.iter().take(self.answered) {
             let process = control.command(control.shell().as_os_str(), &["-c".as_ref(), command.as_ref()], &[]);
             // What it did shows in the results, whatever its exit code is.
             let ran = supervise::run(process, limit, 0).await;
-            ran.map_err(|source| SandboxError::Io { doing: "run the solution".to_owned(), source })?;
+            let ran = ran.map_err(|source| SandboxError::Io { doing: "run the solution".to_owned(), source })?;
+            timed_out |= ran.timed_out;
         }
         let results = self.results_in(&control, std::slice::from_ref(need), None).await;
         // Parts that cannot be removed now are removed with the run's sandboxes.
         let _ = control.close().await;
-        Ok(results?.pop().unwrap_or(Probed::Nothing))
+        let result = results?.pop().unwrap_or(Probed::Nothing);
+        if timed_out && !self.passes(need, &result) {
+            let reason = format!("the solution did not end within {} s", limit.as_secs_f64());
+            return Ok(Probed::Failed { reason });
+        }
+        Ok(result)
     }
 
     /// Runs each command that passed again with the fixture's version of the scripts that it runs, if the agent changed

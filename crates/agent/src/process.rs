@@ -31,6 +31,8 @@ pub(super) struct Process {
     stdout: Lines<ChildStdout>,
     stderr: Lines<ChildStderr>,
     last_lines: VecDeque<String>,
+    /// Last stderr line that names an error. What runs a program may print more lines after it.
+    error_line: Option<String>,
     /// First stderr lines that were written while waiting for the end.
     late_stderr: Vec<Line>,
     /// Error message from the supervisor.
@@ -70,6 +72,7 @@ impl Process {
             stdout,
             stderr,
             last_lines: VecDeque::new(),
+            error_line: None,
             late_stderr: Vec::new(),
             start_error: None,
             exit_code: None,
@@ -178,22 +181,24 @@ impl Process {
     /// Ends the program and describes its ending in one line, with its last stderr lines.
     pub(super) async fn describe_end(&mut self) -> String {
         let ended = self.end().await;
-        self.description(ended)
+        self.description(&ended)
     }
 
     /// Waits until the program ends on its own, and describes its ending. The future may be dropped before it
     /// completes.
     pub(super) async fn own_end(&mut self) -> String {
         let ended = self.drain().await;
-        self.description(ended)
+        self.description(&ended)
     }
 
-    fn description(&self, ended: io::Result<ExitStatus>) -> String {
+    fn description(&self, ended: &io::Result<ExitStatus>) -> String {
         let how = match ended {
-            Ok(status) => describe(status),
+            Ok(status) => describe(*status),
             Err(error) => error.to_string(),
         };
-        let words = self.last_lines.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" / ");
+        let is_fine = matches!(ended, Ok(status) if status.success());
+        let error = self.error_line.iter().filter(|line| !is_fine && !self.last_lines.contains(line));
+        let words = error.chain(&self.last_lines).map(|line| line.trim()).collect::<Vec<_>>().join(" / ");
         if words.is_empty() { how } else { format!("{how}: {words}") }
     }
 
@@ -222,8 +227,19 @@ impl Process {
         if self.last_lines.len() == LAST_LINES {
             self.last_lines.pop_front();
         }
-        self.last_lines.push_back(model::text::shortened(&line.text, 400));
+        let text = model::text::shortened(&line.text, 400);
+        if names_error(&text) {
+            self.error_line = Some(text.clone());
+        }
+        self.last_lines.push_back(text);
     }
+}
+
+/// Returns `true` for a line such as `Error: no file`, `TypeError [CODE]: no text` or `error: no rule`.
+fn names_error(line: &str) -> bool {
+    const ENDINGS: [&str; 3] = ["Error", "error", "Exception"];
+    let kind = line.split_once(": ").and_then(|(kind, _)| kind.split(' ').next());
+    kind.is_some_and(|kind| ENDINGS.iter().any(|ending| kind.ends_with(ending)))
 }
 
 /// Describes how a program ended.
@@ -256,6 +272,17 @@ mod tests {
         let mut command = Command::new(program);
         command.args(args);
         Process::start(command).unwrap()
+    }
+
+    #[tokio::test]
+    async fn the_line_that_names_the_error_is_shown_with_the_last_ones() {
+        let text = "loader:1210\n  throw err;\n\nError: Cannot find module '/bot.mjs'\n    at resolve (loader:1)\n  \
+                    code: 'MODULE_NOT_FOUND',\n  requireStack: []\n}\n\nNode.js v20.20.2";
+        let mut failed = process("sh", &["-c", "printf '%s\\n' \"$0\" >&2; exit 1", text]);
+        let how = "exit code 1: Error: Cannot find module '/bot.mjs' / requireStack: [] / } / Node.js v20.20.2";
+        assert_eq!(failed.describe_end().await, how);
+        let mut fine = process("sh", &["-c", "printf '%s\\n' 'Error: tried again' a b c >&2"]);
+        assert_eq!(fine.describe_end().await, "exit code 0: a / b / c");
     }
 
     #[tokio::test]

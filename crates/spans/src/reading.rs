@@ -37,6 +37,8 @@ pub(crate) struct Reading {
     pub(crate) finish: Vec<String>,
     /// Results of earlier calls in the request to the model.
     pub(crate) results: Vec<GivenResult>,
+    /// Calls in the request to the model after the last message of the user.
+    pub(crate) earlier_calls: Vec<EarlierCall>,
     /// Last message of the user in the request to the model.
     pub(crate) question: Option<String>,
     pub(crate) call_id: Option<String>,
@@ -44,6 +46,14 @@ pub(crate) struct Reading {
     pub(crate) result: Option<String>,
     /// True if the tool reports an error in its result.
     pub(crate) failed: bool,
+}
+
+/// Call that a request to a model contains, itself or by its result.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct EarlierCall {
+    pub(crate) id: Option<String>,
+    /// Name of the tool; results may have none.
+    pub(crate) name: Option<String>,
 }
 
 /// Token counts as spans report them: all input, of which some was cached.
@@ -102,14 +112,30 @@ impl Reading {
         if self.results.is_empty() {
             self.results = other.results;
         }
+        if self.earlier_calls.is_empty() {
+            self.earlier_calls = other.earlier_calls;
+        }
         self.failed |= other.failed;
     }
 
     /// Takes over what the messages of the request to the model say.
     pub(crate) fn hear(&mut self, input: Vec<ChatMessage>) {
         for message in input {
-            if message.role.as_deref() == Some("user") && !message.text.trim().is_empty() {
+            let is_users = message.role.as_deref() == Some("user");
+            // Some interfaces give the model its results in the name of the user.
+            if is_users && message.results.is_empty() {
+                self.earlier_calls.clear();
+            }
+            if is_users && !message.text.trim().is_empty() {
                 self.question = Some(message.text);
+            }
+            let asked = message.calls.into_iter().map(|call| EarlierCall { id: call.id, name: Some(call.name) });
+            self.earlier_calls.extend(asked);
+            for GivenResult { id, name, .. } in &message.results {
+                let is_it = |call: &EarlierCall| call.id == *id;
+                if id.is_some() && !self.earlier_calls.iter().any(is_it) {
+                    self.earlier_calls.push(EarlierCall { id: id.clone(), name: name.clone() });
+                }
             }
             self.results.extend(message.results);
         }

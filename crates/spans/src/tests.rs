@@ -394,6 +394,39 @@ fn calls_may_be_missing_unless_the_spans_show_all_answers_of_the_model() {
 }
 
 #[test]
+fn a_call_in_a_later_request_that_no_span_shows_is_missing() {
+    let user = json!({"role": "user", "parts": [{"type": "text", "content": "Where is it?"}]});
+    let asks = |id: &str| json!({"role": "assistant", "parts": [{"type": "tool_call", "id": id, "name": "find", "arguments": {}}]});
+    let result =
+        |id: &str| json!({"role": "tool", "parts": [{"type": "tool_call_response", "id": id, "response": "sent"}]});
+    let messages = |input: Value, output: Value| {
+        json!({"gen_ai.input.messages": input.to_string(), "gen_ai.output.messages": json!([output]).to_string(),
+            "gen_ai.usage.input_tokens": 10, "gen_ai.usage.output_tokens": 2})
+    };
+    let answer = json!({"role": "assistant", "parts": [{"type": "text", "content": "It was sent."}]});
+    let answered = |id: u8, input: Value| chat(id, None, (4, 5), &messages(input, answer.clone()));
+    let unshown = |spans: &[Value]| {
+        let seen = seen(spans);
+        assert_eq!(seen.incomplete.is_some(), seen.usage == Usage::default(), "the tokens are missing, too");
+        seen.incomplete.unwrap_or_default()
+    };
+    let of = |what: &str| {
+        format!("the span `chat m1` of a model request contains an earlier call of {what} that no span shows")
+    };
+    assert_eq!(unshown(&[answered(1, json!([user, asks("c1"), result("c1")]))]), of("`find`"));
+    assert_eq!(unshown(&[answered(1, json!([user, result("c1")]))]), of("a tool"));
+    let earlier = json!([user, asks("c1"), result("c1"), answer, user]);
+    assert_eq!(unshown(&[answered(1, earlier)]), "", "it belongs to an earlier message");
+    let first = |id: &str| chat(1, None, (0, 1), &messages(json!([user]), asks(id)));
+    let both = json!([user, asks("c1"), result("c1"), asks("c2"), result("c2")]);
+    assert_eq!(unshown(&[first("c2"), answered(2, both.clone())]), of("`find`"));
+    let second = chat(3, None, (2, 3), &messages(json!([user, asks("c1"), result("c1")]), asks("c2")));
+    assert_eq!(unshown(&[first("c1"), second.clone(), answered(2, both)]), "");
+    assert_eq!(unshown(&[second]), of("`find`"), "its own call is another one");
+    assert_eq!(unshown(&[first("of-the-framework"), answered(2, json!([user, asks("c1"), result("c1")]))]), "");
+}
+
+#[test]
 fn what_is_not_recorded_is_unknown() {
     let spans = [chat(1, None, (0, 1), &says("")), tool(2, None, (1, 2), "find", &json!({}))];
     let seen = seen(&spans);

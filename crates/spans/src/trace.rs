@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::chat_message::{AskedCall, GivenResult};
 use crate::convention;
-use crate::reading::{Kind, Reading};
+use crate::reading::{EarlierCall, Kind, Reading};
 use crate::span::{Span, SpanId, TraceId};
 
 /// Maximum number of ancestors of a span that are looked at.
@@ -397,7 +397,11 @@ impl Builder {
         let models: HashSet<&str> = readings().filter_map(|reading| reading.model.as_deref()).collect();
         let model = models.iter().next().copied();
         let mut notes = Vec::new();
-        let usage = usage(forest, &self.requests, &mut notes);
+        // The request that asked for a call that no span shows used tokens, too.
+        let usage = match self.unshown_call(forest) {
+            Some(_) => Usage::default(),
+            None => usage(forest, &self.requests, &mut notes),
+        };
         self.note_missing_content(&mut notes);
         let source = |call: &Call| CallSource {
             call: call.id.clone(),
@@ -451,6 +455,36 @@ impl Builder {
                     return Some(format!("{} does not contain the tool calls that the model asked for", place()));
                 }
                 None => return Some(format!("{} does not contain the answer", place())),
+            }
+        }
+        self.unshown_call(forest)
+    }
+
+    /// Returns the reason why a span is missing: a request to a model contains a call of this reply that no span shows.
+    fn unshown_call(&self, forest: &Forest<'_>) -> Option<String> {
+        for request in &self.requests {
+            let Node { span, reading: Some(reading) } = &forest.nodes[request.at] else { continue };
+            let mut shown: Vec<&Call> = self.calls.iter().collect();
+            let mut unknown = reading.earlier_calls.clone();
+            let mut take = |fits: &dyn Fn(&EarlierCall, &Call) -> bool| {
+                unknown.retain(|earlier| {
+                    let found = shown.iter().position(|call| fits(earlier, call));
+                    found.map(|at| shown.remove(at)).is_none()
+                });
+            };
+            take(&|earlier, call| earlier.id.as_ref().is_some_and(|id| is_id(&call.id, id)));
+            // Some frameworks give calls other ids than the model did, or none.
+            take(&|earlier, call| {
+                call.at_ns <= span.start_ns.saturating_add(CLOCK_STEP_NS)
+                    && earlier.name.as_ref().is_none_or(|name| *name == call.name)
+            });
+            if let Some(EarlierCall { name, .. }) = unknown.first() {
+                let what =
+                    name.as_ref().map_or_else(|| "a tool".to_owned(), |name| format!("`{}`", shortened(name, 100)));
+                return Some(format!(
+                    "the span `{}` of a model request contains an earlier call of {what} that no span shows",
+                    shortened(&span.name, 100)
+                ));
             }
         }
         None

@@ -2,6 +2,9 @@
 //! about what it left behind.
 
 use std::collections::BTreeMap;
+use std::path::Path;
+
+use mask::MASKED;
 
 use crate::format::quoted;
 
@@ -51,6 +54,11 @@ const CHECKS: &[&str] = &[
     "yarn test",
 ];
 
+/// Words in commands that remove, move or restore the files that the command names.
+const REMOVAL: &[&str] = &["-delete", "checkout", "mv", "restore", "rm", "rmdir", "shred", "trash", "unlink"];
+/// Words in commands of git that discard changes in files that the command does not name.
+const DISCARDING: &[&str] = &["--hard", "clean", "stash"];
+
 /// What happened in a session. Paths are relative to the project.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RecordedSession {
@@ -84,6 +92,31 @@ pub struct RanCommand {
     pub command: String,
     /// True if it failed.
     pub failed: bool,
+}
+
+impl RanCommand {
+    /// Returns `true` if the command may have removed, moved or restored the file at `path`.
+    pub fn may_remove(&self, path: &str) -> bool {
+        self.command.split(['\n', ';', '&', '|']).any(|part| {
+            let words: Vec<&str> = part
+                .split(|letter: char| letter.is_whitespace() || "\"'`()".contains(letter))
+                .filter(|word| !word.is_empty())
+                .collect();
+            let has = |wanted: &[&str]| words.iter().any(|word| wanted.contains(word));
+            has(&["git"]) && has(DISCARDING) || has(REMOVAL) && words.iter().any(|word| may_name(word, path))
+        })
+    }
+}
+
+/// Returns `true` if a word of a command may name the file at `path`, a folder above it, or files with a pattern.
+fn may_name(word: &str, path: &str) -> bool {
+    let (word, path) = (Path::new(word.trim_start_matches("./")), Path::new(path));
+    // The command may run in another folder.
+    let is_same = word.file_name().is_some_and(|name| path.iter().any(|part| part == name));
+    is_same
+        || word.as_os_str().is_empty()
+        || word == Path::new(".")
+        || word.to_string_lossy().contains(['*', '?', '$', '{'])
 }
 
 /// Returns the scenario as YAML; `None` if nothing happened that an assertion could check.
@@ -141,10 +174,11 @@ fn assertions(session: &RecordedSession) -> Vec<String> {
     proposed
 }
 
-/// Returns the longest line that a file got.
+/// Returns the longest line that a file got and that has no secret.
 fn new_line(file: &WrittenFile) -> Option<&str> {
     let (before, after) = (file.before.as_deref().unwrap_or_default(), file.after.as_deref()?);
-    let is_new = |line: &&str| LINE.contains(&line.chars().count()) && !before.contains(*line);
+    let is_new =
+        |line: &&str| LINE.contains(&line.chars().count()) && !before.contains(*line) && !line.contains(MASKED);
     after.lines().map(str::trim).filter(is_new).max_by_key(|line| line.len())
 }
 
@@ -163,8 +197,10 @@ fn green_commands(commands: &[RanCommand]) -> Vec<&str> {
         }
     }
     let is_short = |command: &str| !command.contains('\n') && command.chars().count() <= MAX_COMMAND;
+    // With a secret left out, a command is another one.
+    let is_whole = |command: &str| !command.contains(MASKED);
     let is_green = |(command, has_failed, is_red): &(&str, bool, bool)| {
-        !is_red && is_short(command) && (*has_failed || is_check(command))
+        !is_red && is_short(command) && is_whole(command) && (*has_failed || is_check(command))
     };
     found.into_iter().filter(is_green).map(|(command, ..)| command).collect()
 }
@@ -226,6 +262,47 @@ assertions:
   - { id: succeeds-2, type: command, run: "cargo test -q", timeout: 5m }
 "#;
         assert_eq!(scenario_of(&session()).unwrap(), expected);
+    }
+
+    #[test]
+    fn nothing_is_asserted_about_secrets() {
+        let written = |after: &str| WrittenFile { before: None, after: Some(after.to_owned()) };
+        let ran = |failed| RanCommand { command: "KEY=[masked] sh check.sh".into(), failed };
+        let files = [("a.txt", "name: shop\nkey: [masked]\n"), ("b.txt", "key: [masked]\n")];
+        let files = files.map(|(path, after)| (path.to_owned(), written(after)));
+        let session =
+            RecordedSession { files: BTreeMap::from(files), commands: vec![ran(true), ran(false)], ..session() };
+        let expected = [
+            "id: creates-1, type: file_contains, path: \"a.txt\", contains: \"name: shop\"",
+            "id: creates-2, type: file_exists, path: \"b.txt\"",
+        ];
+        assert_eq!(assertions(&session), expected);
+    }
+
+    #[test]
+    fn commands_that_remove_or_move_files_are_recognised() {
+        let may_remove = |command: &str| RanCommand { command: command.into(), failed: false }.may_remove("src/a.txt");
+        for command in [
+            "rm src/a.txt",
+            "cd src && rm -f 'a.txt'",
+            "rm -r src/",
+            "rm src/*.txt",
+            "git rm -q ./src/a.txt",
+            "mv src/a.txt src/b.txt",
+            "git checkout -- src/a.txt",
+            "git checkout .",
+            "git clean -fd",
+            "git stash",
+            "git reset --hard HEAD",
+            "find . -name '*.txt' -delete",
+        ] {
+            assert!(may_remove(command), "{command}");
+        }
+        for command in
+            ["cat src/a.txt", "rm b.txt && cat src/a.txt", "git checkout -b src-a", "make clean", "rm -r build"]
+        {
+            assert!(!may_remove(command), "{command}");
+        }
     }
 
     #[test]

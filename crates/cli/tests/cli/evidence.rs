@@ -136,4 +136,40 @@ fn a_session_becomes_a_scenario_that_adversaries_fail() {
     project.write("begun.jsonl", &(begun.join("\n") + "\n"));
     let refused = project.run(&["gen", "--from-session", "begun.jsonl"]).exits(2);
     assert!(refused.err.contains("the session is not complete: the session ends before a tool call has a result"));
+    let failed = json!({
+        "type": "assistant", "uuid": "row-8", "parentUuid": "row-7", "sessionId": "s", "isApiErrorMessage": true,
+        "message": {"id": "row-8", "role": "assistant", "content": [{"type": "text", "text": "API Error: 529"}]},
+    });
+    project.write("failed.jsonl", &format!("{}{failed}\n", session(&project, &commit)));
+    let refused = project.run(&["gen", "--from-session", "failed.jsonl"]).exits(2);
+    let reason = "the session is not complete: no complete answer from the model: API Error: 529";
+    assert!(refused.err.contains(reason), "{}", refused.err);
+}
+
+#[test]
+fn a_session_of_another_repository_is_refused_unless_its_commit_is_known() {
+    let project = Project::new(PROGRAM);
+    project.write("other/README.md", "Another one\n");
+    for folder in [project.dir(), project.dir().join("other")] {
+        git(&folder, &["init", "-q"]);
+        git(&folder, &["add", "."]);
+        git(&folder, &["commit", "-q", "-m", "first"]);
+    }
+    let commit = git(&project.dir(), &["rev-parse", "HEAD"]);
+    let here = project.dir().display().to_string();
+    let without_commit: String =
+        session(&project, &commit).split_inclusive('\n').filter(|line| !line.contains("attachment")).collect();
+    for folder in [format!("{here}/other"), "/none/project".to_owned()] {
+        project.write("elsewhere.jsonl", &without_commit.replace(&here, &folder));
+        let refused = project.run(&["gen", "--from-session", "elsewhere.jsonl"]).exits(2);
+        let reason = format!("the session took place in {folder}, which is not in the repository ");
+        assert!(refused.err.contains(&reason), "{}", refused.err);
+    }
+    let plain = Project::new(PROGRAM);
+    plain.write("session.jsonl", &without_commit);
+    let refused = plain.run(&["gen", "--from-session", "session.jsonl"]).exits(2);
+    assert!(refused.err.contains("no git repository at "), "{}", refused.err);
+    plain.write("notes.txt", "Notes\n");
+    let refused = plain.run(&["gen", "--from-session", "notes.txt"]).exits(2);
+    assert!(refused.err.contains("notes.txt is not in a known format"), "{}", refused.err);
 }

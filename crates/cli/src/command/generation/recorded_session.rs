@@ -35,10 +35,9 @@ const MAX_WORDS: usize = 7;
 
 /// Writes the scenario.
 pub(super) fn run(wanted: &str, args: &GenArgs, context: &Session, terminal: &Terminal) -> Result<ExitCode, CliError> {
-    let repository = Repository::open(&context.cwd)?;
     let path = match wanted {
         LATEST => {
-            let of = [context.cwd.clone(), context.project.root.clone(), repository.root.clone()];
+            let of = [context.cwd.clone(), context.project.root.clone(), Repository::open(&context.cwd)?.root];
             session_files::latest(&context.host, &of).ok_or_else(|| {
                 CliError::nothing("no session of Claude Code or Codex in this project was found")
                     .hint("name its file; `opencode export ID > session.json` writes one of OpenCode")
@@ -47,9 +46,16 @@ pub(super) fn run(wanted: &str, args: &GenArgs, context: &Session, terminal: &Te
         file => context.cwd.join(file),
     };
     let conversation = read(&path, context, terminal)?;
-    if let Ending::Aborted { reason } = &conversation.ending {
-        return Err(CliError::usage(format!("the session is not complete: {reason}")));
+    let mask = Mask::of(&context.host.env);
+    if conversation.ending != Ending::Finished {
+        let reason = match &conversation.ending {
+            Ending::Aborted { reason } => reason.clone(),
+            other => other.describe(),
+        };
+        return Err(CliError::usage(format!("the session is not complete: {}", mask.text(&reason))));
     }
+    let repository = Repository::open(&context.cwd)?;
+    repository.check_origin(&conversation)?;
     let (commit, mut notes) = repository.commit_of(&conversation)?;
     let staging = TempDir::with_prefix("trialrun-gen-")
         .map_err(|error| CliError::environment(format!("cannot create a temporary folder: {error}")))?;
@@ -60,7 +66,6 @@ pub(super) fn run(wanted: &str, args: &GenArgs, context: &Session, terminal: &Te
     repository.export(&commit, &staging.path().join(&workspace))?;
     notes.insert(0, format!("From {} at commit {commit}.", described(&conversation)));
     notes.push("The assertions say what the agent did. Keep those that any good solution meets.".to_owned());
-    let mask = Mask::of(&context.host.env);
     let facts = facts(&conversation, name, &repository.root, &staging.path().join(&workspace));
     let facts = masked(RecordedSession { workspace: Some(workspace), notes, ..facts }, &mask);
     let text = scenario_of(&facts).ok_or_else(|| {
@@ -172,7 +177,9 @@ fn facts(conversation: &Conversation, name: String, root: &Path, workspace: &Pat
             "Bash" => {
                 let command = call.input.get("command").and_then(serde_json::Value::as_str).unwrap_or_default();
                 let command = in_project(command, directory);
-                facts.commands.push(RanCommand { command, failed });
+                let ran = RanCommand { command, failed };
+                facts.files.retain(|path, _| !ran.may_remove(path));
+                facts.commands.push(ran);
             }
             "Write" | "Edit" | "MultiEdit" if !failed => write(call, directory, workspace, &mut facts),
             _ => {}
@@ -240,11 +247,33 @@ struct Repository {
 impl Repository {
     fn open(cwd: &Path) -> Result<Self, CliError> {
         let here = Self { root: cwd.to_owned() };
-        let root = here.git(&["rev-parse", "--show-toplevel"], None).map_err(|_| {
-            CliError::usage("a session becomes a scenario only in a git repository")
-                .hint("the files at its beginning are taken from the commit that was checked out")
+        let root = here.git(&["rev-parse", "--show-toplevel"], None).map_err(|error| {
+            CliError::usage(format!("no git repository at {}: {error}", cwd.display()))
+                .hint("the files at the beginning of a session are taken from the commit that was checked out")
         })?;
         Ok(Self { root: PathBuf::from(root.trim_end()) })
+    }
+
+    /// Checks that the session took place in this repository. A commit that it names is sufficient.
+    fn check_origin(&self, conversation: &Conversation) -> Result<(), CliError> {
+        let origin = &conversation.origin;
+        let Some(directory) = origin.directory.as_deref().filter(|_| origin.commit.is_none()) else { return Ok(()) };
+        let of_session = Self::open(Path::new(directory)).ok();
+        let shared = |repository: &Self| repository.shared_folder();
+        if of_session.as_ref().and_then(shared).is_some_and(|folder| Some(folder) == self.shared_folder()) {
+            return Ok(());
+        }
+        let root = self.root.display();
+        Err(CliError::usage(format!(
+            "the session took place in {directory}, which is not in the repository {root}, and does not name its commit"
+        ))
+        .hint("run the command in the repository in which the session took place"))
+    }
+
+    /// Returns the folder that all worktrees of the repository share.
+    fn shared_folder(&self) -> Option<PathBuf> {
+        let folder = self.git(&["rev-parse", "--git-common-dir"], None).ok()?;
+        self.root.join(folder.trim_end()).canonicalize().ok()
     }
 
     /// Returns the commit at which the session began, with remarks.
@@ -311,5 +340,34 @@ impl Repository {
             return Err(format!("git {}: {}", args[0], String::from_utf8_lossy(&output.stderr).trim()));
         }
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::ToolResult;
+
+    use super::*;
+
+    #[test]
+    fn nothing_is_known_about_files_that_a_later_command_may_have_removed() {
+        let mut conversation = Conversation::default();
+        let calls = [
+            ("Write", json!({"file_path": "kept.txt", "content": "Hello"})),
+            ("Write", json!({"file_path": "gone.txt", "content": "Hello"})),
+            ("Write", json!({"file_path": "again.txt", "content": "Hello"})),
+            ("Bash", json!({"command": "rm /work/gone.txt again.txt"})),
+            ("Write", json!({"file_path": "/work/again.txt", "content": "Good morning"})),
+        ];
+        for (index, (name, input)) in calls.into_iter().enumerate() {
+            let id = format!("call-{index}");
+            let result = ToolResult { id: id.clone(), content: String::new(), is_error: false };
+            conversation.steps.push((0, Step::ToolCall(ToolCall::new(&id, name, input, "m"))));
+            conversation.steps.push((0, Step::ToolResult(result)));
+        }
+        let workspace = TempDir::new().unwrap();
+        let found = facts(&conversation, "s".to_owned(), Path::new("/work"), workspace.path());
+        let files = found.files.iter().map(|(path, file)| (path.as_str(), file.after.as_deref().unwrap_or_default()));
+        assert_eq!(files.collect::<Vec<_>>(), [("again.txt", "Good morning"), ("kept.txt", "Hello")]);
     }
 }

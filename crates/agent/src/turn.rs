@@ -79,6 +79,10 @@ pub struct Turn {
     excuse: Option<Ending>,
     /// True if the message in progress was answered together with an earlier one.
     is_answered: bool,
+    /// True if the steps of the reply in progress were only observed, and its answer has neither text nor a call.
+    is_only_observed: bool,
+    /// True if the steps were recorded earlier, so that a limit of this program says nothing about the agent.
+    is_replay: bool,
     /// Definition whose use ends the conversation, and its name.
     ends_with_use_of: Option<(Definition, String)>,
     /// MCP servers of the agent.
@@ -117,6 +121,8 @@ impl Turn {
             disk: None,
             excuse: None,
             is_answered: false,
+            is_only_observed: false,
+            is_replay: false,
             ends_with_use_of: None,
             servers: Arc::default(),
         }
@@ -164,7 +170,8 @@ impl Turn {
         self.recorded_bytes += size(&step);
         if self.recorded_bytes > MAX_REPORTED_BYTES && !matches!(step, Step::Finished { .. }) {
             let reason = format!("its steps take more than {} MiB in the record", MAX_REPORTED_BYTES >> 20);
-            return Err(self.ending.get_or_insert(Ending::GaveUp { reason }).clone());
+            let ending = if self.is_replay { Ending::Aborted { reason } } else { Ending::GaveUp { reason } };
+            return Err(self.ending.get_or_insert(ending).clone());
         }
         if is_too_deep(&step) {
             return Err(self.too_deep());
@@ -270,12 +277,20 @@ impl Turn {
     /// Prepares for a message that is about to be sent.
     pub fn message_begins(&mut self) {
         (self.first_token, self.is_answered, self.exit_code) = (None, false, None);
+        self.is_only_observed = false;
     }
 
     /// Returns the ending of a message, given the one that the session returned. An agent that finished without any
     /// content, of whatever kind it is, has given up.
     pub fn message_ends(&mut self, ending: Ending) -> Ending {
-        if ending != Ending::Finished || self.is_answered || self.trace.has_answered() {
+        let has_answered = match self.is_only_observed {
+            true => self.trace.reply(self.trace.replies.len()).is_some_and(|mut reply| {
+                reply.turns.clear();
+                reply.has_answered()
+            }),
+            false => self.trace.has_answered(),
+        };
+        if ending != Ending::Finished || self.is_answered || has_answered {
             return ending;
         }
         self.ending.get_or_insert_with(|| Ending::GaveUp { reason: NO_ANSWER.to_owned() }).clone()
@@ -287,9 +302,19 @@ impl Turn {
         let _ = self.record(Step::CallsUnreported);
     }
 
+    /// Records that the steps of the reply in progress were only observed: its answer has neither text nor a call.
+    pub(crate) fn observes_only(&mut self) {
+        self.is_only_observed = true;
+    }
+
     /// Records that the message in progress needs no reply, because an earlier reply contains it.
     pub(crate) fn is_answered_already(&mut self) {
         self.is_answered = true;
+    }
+
+    /// Must be called before the first step if the steps were recorded earlier.
+    pub(crate) fn is_replay(&mut self) {
+        self.is_replay = true;
     }
 
     /// Returns the time at which the first part of the reply to the last message arrived, if it was streamed.

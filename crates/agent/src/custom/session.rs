@@ -280,8 +280,14 @@ impl Session for CustomSession {
     fn send<'a>(&'a mut self, message: &'a UserMessage, turn: &'a mut Turn) -> BoxFuture<'a, Ending> {
         Box::pin(async move {
             let ending = self.act(message, turn).await.err().unwrap_or(Ending::Finished);
+            let mut usage = Usage::default();
+            if ending != Ending::Finished
+                && let Some(inbox) = self.inbox.as_mut().filter(|inbox| inbox.is_open())
+            {
+                usage = inbox.collect_failed(turn).await;
+            }
             if matches!(ending, Ending::GaveUp { .. }) {
-                let _ = turn.record(finished(true, Usage::default(), None, None));
+                let _ = turn.record(finished(true, usage, None, None));
             }
             ending
         })

@@ -87,7 +87,10 @@ impl HttpSession {
             Exchange { client: &self.client, settings: &settings, traceparent, received_data: &received_data };
         let sent = exchange.sent(&request_body);
         let Ok(received) = unless_stopped(turn.stopping(), exchange.run(&request_body, turn)).await else {
-            turn.misses_calls();
+            match &mut self.inbox {
+                Some(inbox) => _ = inbox.collect_failed(turn).await,
+                None => turn.misses_calls(),
+            }
             // After a timeout, users want to see what the agent was asked and how much it had sent.
             let _ = turn.record(exchanged(&sent, true, &received_data.describe()));
             return Err(Ending::Cancelled);
@@ -248,14 +251,17 @@ impl HttpSession {
     /// Records the request and the response of a failed message and returns its ending.
     async fn failed(&mut self, fault: Fault, sent: &str, turn: &mut Turn) -> Ending {
         let Fault { kind, reason, received, answer, .. } = fault;
+        let mut usage = Usage::default();
         if answer.is_none() && kind != FaultKind::Unreachable {
-            turn.misses_calls();
+            match &mut self.inbox {
+                Some(inbox) => usage = inbox.collect_failed(turn).await,
+                None => turn.misses_calls(),
+            }
         }
         if let FaultKind::Stopped(ending) = kind {
             return ending;
         }
         let notice = exchanged(sent, kind != FaultKind::Unreachable, &received);
-        let mut usage = Usage::default();
         if let Some(answer) = answer {
             usage = answer.count.usage();
             if let Err(ending) = self.perform(&answer, None, turn).await {

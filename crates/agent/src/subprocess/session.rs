@@ -64,8 +64,21 @@ impl SubprocessSession {
             Mode::Lines => self.exchange(message, traceparent, turn).await,
             Mode::Once { stdin, json } => self.run_once(message, (stdin, json), traceparent, turn).await,
         };
-        let answer = answer.inspect_err(|_| turn.misses_calls())?;
-        self.take_in(answer, turn).await
+        let ending = match answer {
+            Ok(answer) => return self.take_in(answer, turn).await,
+            Err(ending) => ending,
+        };
+        match &mut self.inbox {
+            Some(inbox) => {
+                let usage = inbox.collect_failed(turn).await;
+                if matches!(ending, Ending::GaveUp { .. }) {
+                    self.is_reported = true;
+                    let _ = turn.record(finished(true, usage, None, None));
+                }
+            }
+            None => turn.misses_calls(),
+        }
+        Err(ending)
     }
 
     /// Records an answer.

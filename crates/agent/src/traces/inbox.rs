@@ -4,14 +4,14 @@ use std::mem;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use model::{Ending, TrialId};
+use model::{Ending, Step, TrialId, Usage};
 use spans::{Span, shows_work, trace_from_spans, whole_of};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::context::TraceContext;
 use super::mailbox::{Mailbox, Received};
 use super::receiver::Receiver;
-use super::report::{Missing, SpanReport};
+use super::report::{AnswerCalls, Missing, SpanReport};
 use super::settings::TraceSettings;
 use crate::turn::Turn;
 
@@ -24,6 +24,9 @@ const FOR_CONTENT: Duration = Duration::from_millis(1500);
 /// Maximum time after which the time that was waited is taken from the agent's.
 const SLICE: Duration = Duration::from_millis(50);
 
+/// Reason why calls of a reply that failed may be missing.
+const UNFINISHED: &str = "the bot did not finish its reply, so it may not have sent all its spans";
+
 /// The spans of a conversation. Dropping it ends the reception.
 pub(crate) struct Inbox {
     receiver: Arc<Receiver>,
@@ -35,6 +38,8 @@ pub(crate) struct Inbox {
     context: TraceContext,
     /// Permit for the message in progress, if there may be only one at a time.
     alone: Option<OwnedSemaphorePermit>,
+    /// True from the beginning of a message until its spans are collected.
+    is_open: bool,
 }
 
 /// State of the program that sends spans, after its answer.
@@ -59,7 +64,15 @@ impl Inbox {
     }
 
     fn new(receiver: Arc<Receiver>, settings: TraceSettings, token: Option<String>) -> Self {
-        Self { receiver, mailbox: Arc::default(), settings, token, context: TraceContext::new(), alone: None }
+        Self {
+            receiver,
+            mailbox: Arc::default(),
+            settings,
+            token,
+            context: TraceContext::new(),
+            alone: None,
+            is_open: false,
+        }
     }
 
     /// Returns the variables with which the conversation's own process exports its spans.
@@ -80,6 +93,7 @@ impl Inbox {
             self.alone = self.wait_for_others(turn).await?;
         }
         self.context = TraceContext::new();
+        self.is_open = true;
         let mut received = self.mailbox.lock();
         let before = received.current.replace(self.context.trace.clone());
         let is_first = before.is_none();
@@ -163,8 +177,26 @@ impl Inbox {
         received.bytes = 0;
         drop(received);
         self.receiver.pause(&self.mailbox);
-        self.alone = None;
+        (self.alone, self.is_open) = (None, false);
         Ok(SpanReport::new(&spans, missing))
+    }
+
+    /// Returns `true` if the spans of the current message have not been collected.
+    pub(crate) fn is_open(&self) -> bool {
+        self.is_open
+    }
+
+    /// Records what the spans show of a reply that failed, and that there may be more calls. Returns its usage.
+    pub(crate) async fn collect_failed(&mut self, turn: &mut Turn) -> Usage {
+        let mut usage = Usage::default();
+        // If the trial must stop now, the reply has nevertheless failed before.
+        if let Ok(report) = self.collect(ProgramState::Ended, turn).await {
+            let answer = AnswerCalls { text: None, are_listed: false, tools: Vec::new() };
+            let _ = answer.record(Some(&report), turn).await;
+            usage = report.usage(usage);
+        }
+        let _ = turn.record(Step::CallsMissing { reason: UNFINISHED.to_owned() });
+        usage
     }
 }
 

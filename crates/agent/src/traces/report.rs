@@ -142,11 +142,22 @@ impl SpanReport {
                 auth,
             })?;
         }
+        // What the model said is not an answer if its program did not pass it on.
+        let text = text.filter(|text| !text.trim().is_empty());
+        let is_silent = text.is_none() && listed.is_empty();
+        if is_silent {
+            turn.observes_only();
+        }
         // Yields from time to time, so that the trial's timeout is checked even during long traces.
         for step in &self.trace.steps {
             tokio::task::consume_budget().await;
             turn.check_stop()?;
-            turn.record(step.clone())?;
+            turn.record(match step {
+                Step::Text { message, parent: None, .. } if is_silent => {
+                    Step::Text { message: message.clone(), text: String::new(), parent: None }
+                }
+                _ => step.clone(),
+            })?;
         }
         if let (Some(text), Some(message)) = (text, self.message_of_answer()) {
             turn.record(Step::Text { message, text: text.to_owned(), parent: None })?;

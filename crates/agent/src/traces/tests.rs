@@ -209,6 +209,39 @@ async fn what_is_missing_is_said() {
 }
 
 #[tokio::test]
+async fn what_the_model_said_is_not_an_answer_of_the_bot() {
+    let (receiver, mut run) = (receiver(), run());
+    let mut inbox = Inbox::of_process(Arc::clone(&receiver), SHORT);
+    let traceparent = inbox.begin(&mut run.turn).await.unwrap();
+    let said = json!([{"role": "assistant", "content": "It was sent."}]).to_string();
+    let said = json!({"gen_ai.operation.name": "chat", "gen_ai.output.messages": said});
+    send(&endpoint_of(&inbox), &[tool(&traceparent, 2, "find"), span(&traceparent, 3, &said)]).await;
+    let report = inbox.collect(ProgramState::Ended, &mut run.turn).await.unwrap();
+    let answer = super::AnswerCalls { text: Some(""), are_listed: false, tools: Vec::new() };
+    assert!(answer.record(Some(&report), &mut run.turn).await.unwrap());
+    let trace = run.turn.trace();
+    assert_eq!(trace.calls.len(), 1);
+    assert!(trace.turns.iter().all(|turn| turn.text.is_empty()), "{:?}", trace.turns);
+    let ending = run.turn.message_ends(Ending::Finished);
+    assert!(matches!(&ending, Ending::GaveUp { reason } if reason.contains("neither text")), "{ending:?}");
+}
+
+#[tokio::test]
+async fn what_the_spans_show_of_a_reply_that_failed_is_kept() {
+    let (receiver, mut run) = (receiver(), run());
+    let mut inbox = Inbox::of_process(Arc::clone(&receiver), SHORT);
+    let traceparent = inbox.begin(&mut run.turn).await.unwrap();
+    let counted = json!({"gen_ai.operation.name": "chat", "gen_ai.response.finish_reasons": "stop",
+        "gen_ai.usage.input_tokens": "10", "gen_ai.usage.output_tokens": "2"});
+    send(&endpoint_of(&inbox), &[tool(&traceparent, 2, "find"), span(&traceparent, 3, &counted)]).await;
+    let usage = inbox.collect_failed(&mut run.turn).await;
+    assert_eq!(usage.tokens.unwrap().total(), 12);
+    assert_eq!(run.turn.trace().calls[0].call.name, "find");
+    let missing = run.turn.trace().missing_calls();
+    assert!(missing.unwrap().starts_with("the bot did not finish its reply"), "{missing:?}");
+}
+
+#[tokio::test]
 async fn compressed_requests_and_log_records_are_received() {
     let (receiver, mut run) = (receiver(), run());
     let mut inbox = Inbox::of_process(Arc::clone(&receiver), WAIT);

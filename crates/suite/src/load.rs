@@ -12,8 +12,8 @@ use crate::coverage::Coverage;
 use crate::discover::{self, Candidate, DiscoveryReason, SCENARIOS_FOLDER};
 use crate::document::{self, Language};
 use crate::format::{
-    self, EVALS_NAME, FORMATS, Format, NAMED, SuiteFile, break_case, collection, misspelt_plugin_case, misspelt_turns,
-    near_miss,
+    self, EVALS_NAME, FORMATS, Format, NAMED, SuiteFile, break_case, collection, has_only_keys_of_tests,
+    misspelt_plugin_case, misspelt_turns, near_miss,
 };
 use crate::library::{Library, home_of};
 use crate::path::shown;
@@ -157,6 +157,9 @@ fn read_one(candidate: &Candidate, library: &Library) -> ReadFile {
                     file.contain_errors(&candidate.path, &shown);
                 }
             }
+            Err(problem) if !document::guess(&candidate.path).as_deref().is_some_and(is_legible) => {
+                file.problems.extend(not_read(*problem, candidate.reason, true));
+            }
             Err(_) => {}
         }
         return file;
@@ -176,8 +179,10 @@ fn read_one(candidate: &Candidate, library: &Library) -> ReadFile {
             let guess = document::guess(&candidate.path);
             match guess.as_deref().and_then(|text| FORMATS.iter().find(|format| (format.is_meant)(text))) {
                 Some(format) => file.refuse(*problem, format, &candidate.path, &shown),
-                None if guess.is_none() => file.problems.extend(not_read(*problem, candidate.reason, true)),
-                None => file.problems.extend(not_read(*problem, candidate.reason, false)),
+                None => {
+                    let is_unreadable = !guess.as_deref().is_some_and(is_legible);
+                    file.problems.extend(not_read(*problem, candidate.reason, is_unreadable));
+                }
             }
             return file;
         }
@@ -228,6 +233,10 @@ fn read_one(candidate: &Candidate, library: &Library) -> ReadFile {
             if let Some(right) = misspelt_plugin_case(&candidate.path, &source.text) {
                 file.problems.push(discover::misnamed_file(right).at(Excerpt::of_file(shown.clone())));
             }
+            if has_only_keys_of_tests(&root) {
+                let problem = unrecognised(root.excerpt(), root.get("turn").map(|_| ("turn", "turns")));
+                file.problems.push(Diagnostic { severity: Severity::Warning, ..problem });
+            }
             if matches!(root.kind, NodeKind::Null) && candidate.reason == DiscoveryReason::Searched {
                 file.problems.push(Diagnostic::warning("the file is empty").at(root.excerpt()));
             }
@@ -259,6 +268,13 @@ fn identify(candidate: &Candidate) -> Option<(&'static str, Option<String>)> {
 /// Returns `true` if the file was found by a search. It may belong to another tool.
 fn is_come_across(candidate: &Candidate) -> bool {
     candidate.reason != DiscoveryReason::Suite
+}
+
+/// Returns `true` if the guessed `text` of a file that is not UTF-8 shows whether it is a test: it has letters, which
+/// most encodings share, and no control characters.
+fn is_legible(text: &str) -> bool {
+    let is_control = |one: char| one.is_control() && !one.is_whitespace();
+    text.contains(|one: char| one.is_ascii_alphabetic()) && !text.contains(is_control)
 }
 
 /// Returns the report about a file that cannot be parsed and need not be a suite. If it `is_unreadable`, nothing is

@@ -274,6 +274,9 @@ fn a_client_starts_pauses_and_stops_runs_that_workers_run() {
     project.write("talk.yaml", "name: talk\nturns:\n- says: hello\n  expct: []\n");
     let broken = post(&port, "/api/runs", RUN, &json!({ "paths": ["good.yaml", "talk.yaml"] }));
     assert!(broken.status == 422 && broken.body.contains("talk.yaml:4"), "{}", broken.body);
+    project.write("tests/good.yaml", &scenario("good", 1, "hello")).write("tests/seven.yaml", "turns: 7\n");
+    let broken = post(&port, "/api/runs", RUN, &json!({ "paths": ["tests"] }));
+    assert!(broken.status == 422 && broken.body.contains("seven.yaml:1"), "{}", broken.body);
 
     let body = json!({ "paths": ["good.yaml", "bad.yaml"], "label": "pr-12", "agents": ["fake"] });
     let started = post(&port, "/api/runs", RUN, &body);

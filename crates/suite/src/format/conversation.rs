@@ -30,6 +30,13 @@ pub const CONVERSATION: Format = Format {
 /// Top-level keys that are rare in other files. One of them may be a coincidence, two are not.
 const TELLING: [&str; 5] = ["turns", "persona", "assertions", "user", "name"];
 
+/// Keys of tests, also misplaced ones, that are rare in other files.
+const OWN: [&str; 8] =
+    ["turns", "turn", "assertions", "expect", "says", "user_prompt", "user_prompts", "system_prompt"];
+
+/// Keys of tests that are common in other files.
+const COMMON: [&str; 4] = ["name", "id", "description", "tags"];
+
 /// Keys that other programs use for a message from the user.
 const MESSAGE_KEYS: [&str; 6] = ["user", "content", "message", "text", "prompt", "input"];
 
@@ -55,7 +62,9 @@ fn is_meant(text: &str) -> bool {
         item.is_some_and(|(key, _)| nearest(key, ["says"]).is_some() || MESSAGE_KEYS.contains(&key))
     });
     let has_message = has_message || text.contains("says:");
-    keys.contains(&"turns") && (has_message || keys.iter().filter(|key| TELLING.contains(key)).count() > 1)
+    let count = keys.iter().filter(|key| TELLING.contains(key)).count();
+    let is_alone = || keys.iter().filter(|key| key.starts_with(|first: char| first.is_alphanumeric())).count() == 1;
+    keys.contains(&"turns") && (has_message || count > 1 || is_alone())
 }
 
 fn resembles(file: &SuiteFile<'_>) -> bool {
@@ -64,9 +73,24 @@ fn resembles(file: &SuiteFile<'_>) -> bool {
     match turns {
         None if misspelt_turns(file.root).is_some() => true,
         Some(NodeKind::List(turns)) if turns.iter().any(|turn| has_message(turn) || sends(turn)) => true,
+        Some(_) if has_only_keys_of_tests(file.root) => true,
         Some(NodeKind::List(turns)) => count_turns(file.root) > 1 && (turns.is_empty() || turns.iter().any(is_said)),
-        _ => count_turns(file.root) > 1 && (turns.is_some() || plays(file.root) || asserts(file.root)),
+        Some(_) => count_turns(file.root) > 1,
+        None => count_turns(file.root) > 1 && (plays(file.root) || asserts(file.root)),
     }
+}
+
+/// Returns `true` if all keys of a map are those of tests, and at least one is rare in other files. Data has others,
+/// or `turns` that are maps; those of a conversation have a message.
+pub fn has_only_keys_of_tests(root: &Node) -> bool {
+    let NodeKind::Map(entries) = &root.kind else { return false };
+    let is_map = |turn: &Node| matches!(turn.kind, NodeKind::Map(_));
+    let is_data = |turns: &[Node]| !turns.is_empty() && turns.iter().all(is_map);
+    if root.get("turns").is_some_and(|turns| matches!(&turns.kind, NodeKind::List(turns) if is_data(turns))) {
+        return false;
+    }
+    let mut keys = entries.iter().map(|(key, _)| key.value.as_str());
+    keys.clone().any(|key| OWN.contains(&key)) && keys.all(|key| OWN.contains(&key) || COMMON.contains(&key))
 }
 
 fn recognises(file: &SuiteFile<'_>) -> bool {
@@ -92,7 +116,7 @@ pub fn misspelt_turns(root: &Node) -> Option<&str> {
     };
     // A list of messages on its own may be data.
     let are_messages = |name: &str, value: &Node| match &value.kind {
-        NodeKind::List(turns) if name == "messages" && count_turns(root) > 0 => {
+        NodeKind::List(turns) if ["messages", "turn"].contains(&name) && count_turns(root) > 0 => {
             turns.iter().any(|turn| turn.as_str().is_some() || sends(turn))
         }
         _ => false,

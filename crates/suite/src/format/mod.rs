@@ -27,7 +27,7 @@ use model::{Case, Diagnostic, Node, Source, nearest};
 
 use crate::library::Library;
 
-pub use conversation::misspelt_turns;
+pub use conversation::{has_only_keys_of_tests, misspelt_turns};
 pub use evals::{ASSERTION_KEYS, ASSERTION_TYPES, AssertionType, EVALS_NAME, are_evals, design_warnings};
 pub use harbor::is_task as is_harbor_task;
 pub use plugin_eval::misspelt as misspelt_plugin_case;

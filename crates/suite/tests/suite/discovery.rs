@@ -543,6 +543,42 @@ fn a_test_with_bytes_that_are_not_utf_8_is_not_skipped() {
 }
 
 #[test]
+fn a_file_with_nothing_but_keys_of_tests_or_without_legible_text_is_not_skipped() {
+    let scratch = Scratch::new();
+    scratch
+        .write("tests/bytes.yaml", [0xff, 0, 0xff])
+        .write("tests/code.test.mjs", [0xff, 0, 0xff])
+        .write("tests/data.yaml", "turns: 7\nboard: []\n")
+        .write("tests/expect.yaml", "name: x\nexpect: hello\n")
+        .write("tests/good.yaml", TALK)
+        .write("tests/list.yaml", "turns: [hello, 7]\n")
+        .write("tests/number.yaml", "turns: 7\n")
+        .write("tests/open.yaml", "turns: [\n")
+        .write("tests/page.json", "{\"name\": \"x\", \"description\": \"y\"}")
+        .write("tests/turn.yaml", "name: x\nturn: [{user: hi}]\n")
+        .write("scenarios/deep/bytes.yaml", [0xff, 0, 0xff]);
+    let loaded = load_all(&scratch);
+    assert_eq!(
+        contained(&loaded),
+        [
+            "tests/list.yaml:1:16: a turn must be a map, not a number",
+            "tests/number.yaml:1:8: `turns` must be a list, not a number",
+            "tests/open.yaml:1:8: this `[` is never closed",
+        ]
+    );
+    assert_eq!(
+        describe(&loaded.diagnostics),
+        [
+            "scenarios/deep/bytes.yaml:1:1: the file is not UTF-8 text",
+            "tests/bytes.yaml:1:1: the file is not UTF-8 text",
+            "tests/code.test.mjs:1:1: the file is not UTF-8 text",
+            "tests/expect.yaml:1:1: this is not a test in a known format",
+            "tests/turn.yaml:1:1: this is not a test in a known format",
+        ]
+    );
+}
+
+#[test]
 fn links_to_skills_and_tests_are_followed_once() {
     let scratch = Scratch::new();
     let link = |target: &str, path: &str| std::os::unix::fs::symlink(target, scratch.path(path)).unwrap();

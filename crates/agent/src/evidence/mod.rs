@@ -154,11 +154,15 @@ fn read_document(source: &Arc<Source>) -> Option<Evidence> {
     Some(Evidence { problems: vec![problem.help(help)], ..Evidence::default() })
 }
 
-/// Moves the warnings of the conversations to the problems. A file without any is an error.
+/// Moves the warnings of the conversations to the problems, unless parts of the file cannot be read: what these parts say
+/// would explain some of them. A file without any conversation is an error.
 fn finished(source: &Source, mut conversations: Vec<Conversation>, mut problems: Vec<Diagnostic>) -> Evidence {
     if conversations.is_empty() && !problems.iter().any(Diagnostic::is_error) {
         let problem = Diagnostic::error("the file has no conversation with an agent");
         problems.push(problem.at(source.excerpt(Span::default())));
+    }
+    if problems.iter().any(Diagnostic::is_error) {
+        return Evidence { conversations, problems };
     }
     for conversation in &mut conversations {
         let help = "assertions about calls that are not in the record are undecided";

@@ -272,6 +272,8 @@ fn damaged_files_are_reported_with_their_lines() {
         ["x:2:2: this line is not valid JSON: key must be a string"]
     );
     assert_eq!(problems(&format!("{session}\n[1]\n")), ["x:2:1: a line must be a JSON object, not a list"]);
+    let said = row("a2", Some("a1"), "assistant", &json!([{"type": "text", "text": "Done"}]));
+    assert_eq!(problems(&format!("{session}\n[1]\n{said}\n")).len(), 1, "the user did not go back");
     let cut = problems(&format!("{session}\n{{\"type\": \"assist"));
     assert_eq!(cut, ["x:2:1: the last line is incomplete, and is not read"]);
     assert_eq!(problems("{\n  \"info\": {,\n"), ["x:2:12: this document cannot be read as JSON: key must be a string"]);

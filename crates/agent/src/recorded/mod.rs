@@ -229,6 +229,7 @@ impl RecordedSession {
         let at = self.sent;
         self.sent += 1;
         if at == 0 {
+            turn.is_replay();
             self.begin(answer, turn)?;
         }
         if at > self.last_message && !answer.is_record {
@@ -538,6 +539,21 @@ mod tests {
         assert_eq!(ending("a").await, Ending::Finished);
         assert_eq!(ending("b").await, Ending::GaveUp { reason: reason.clone() });
         assert_eq!(ending("c").await, Ending::GaveUp { reason });
+    }
+
+    #[tokio::test]
+    async fn a_recording_that_is_too_large_for_the_record_does_not_count_against_the_agent() {
+        let step = Step::Text { message: "m".to_owned(), text: "x".repeat((64 << 20) + 1), parent: None };
+        let mut conversation = Conversation::default();
+        conversation.push(step);
+        let mut answers = Answers::default();
+        answers.lines.push(RecordedAnswer::of(conversation));
+        let state = new_run();
+        state.answers.0.lock().unwrap().insert(PathBuf::from("large"), (Stamp::default(), Arc::new(answers)));
+        let harness = AgentHarness { state, ..harness("large", case("a", &["go"])) };
+        let played = harness.play(&Recorded).await.unwrap();
+        let reason = "its steps take more than 64 MiB in the record".to_owned();
+        assert_eq!(played.endings, [Ending::Aborted { reason }]);
     }
 
     #[tokio::test]

@@ -26,7 +26,7 @@
 //!     modules: script::Library::new(),
 //! });
 //! assert!(problems.iter().all(|problem| !problem.is_error()), "{problems:?}");
-//! assert_eq!(plan.trials[0].id.to_string(), "chat::greeting@fake#1");
+//! assert_eq!(plan.trials[0].id().to_string(), "chat::greeting@fake#1");
 //! ```
 
 pub mod cleanup;

@@ -239,12 +239,12 @@ fn protect(is_writable: impl Fn(&Path) -> bool) -> Result<(), String> {
     Ok(())
 }
 
-/// Changes the flags of a mount, and tries again for half a second while it is busy: a process that opens a file there, or
+/// Changes the flags of a mount, and tries again for five seconds while it is busy: a process that opens a file there, or
 /// reads one and so updates its time of access, is enough for that.
 fn remount(place: &Path, flags: MsFlags) -> nix::Result<()> {
     let change = || mount(None::<&str>, place, None::<&str>, flags, None::<&str>);
     let mut done = change();
-    for _ in 0..50 {
+    for _ in 0..500 {
         if done != Err(Errno::EBUSY) {
             break;
         }

@@ -1,5 +1,4 @@
-//! Lists the pages for users below `docs`, which `trialrun docs` searches, passes on to the tests what this machine has, and
-//! chooses how the program is linked.
+//! Lists the pages for users below `docs`, which `trialrun docs` searches, and passes on to the tests what this machine has.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -30,7 +29,6 @@ const WORDS: [&str; 13] = [
 #[allow(clippy::print_stdout, reason = "cargo reads it")]
 fn main() -> io::Result<()> {
     list_pages()?;
-    link();
     println!("cargo::rerun-if-env-changed={VARIABLE}");
     println!("cargo::rustc-check-cfg=cfg(has, values(\"{}\"))", WORDS.join("\", \""));
     // Each word becomes `cfg(has = "WORD")`, without which the tests that need it are ignored. They are not features of
@@ -42,16 +40,6 @@ fn main() -> io::Result<()> {
         println!("cargo::rustc-cfg=has=\"{word}\"");
     }
     Ok(())
-}
-
-/// Links debug builds for a fixed address. Tests start them thousands of times, and moving one to a random address takes
-/// most of its start. Linkers of other systems may not know the option.
-#[allow(clippy::print_stdout, reason = "cargo reads it")]
-fn link() {
-    let is = |name: &str, value: &str| std::env::var(name).is_ok_and(|found| found == value);
-    if is("PROFILE", "debug") && is("CARGO_CFG_TARGET_OS", "linux") {
-        println!("cargo::rustc-link-arg-bins=-no-pie");
-    }
 }
 
 /// Writes the list of pages, for `include!`.

@@ -6,9 +6,7 @@ use std::fs;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::path::{Component, Path, PathBuf};
-use std::time::Duration;
 
-use nix::errno::Errno;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sys::statvfs::FsFlags;
 use nix::unistd::pivot_root;
@@ -227,7 +225,7 @@ fn protect(is_writable: impl Fn(&Path) -> bool) -> Result<(), String> {
         // Devices below `/dev` must stay usable, so only mounts of devices keep them.
         let devices = if place.parent() == Some(Path::new("/dev")) { MsFlags::empty() } else { MsFlags::MS_NODEV };
         let flags = flags | read_only | devices | MsFlags::MS_NOSUID | MsFlags::MS_REMOUNT | MsFlags::MS_BIND;
-        let done = remount(&place, flags);
+        let done = mount(None::<&str>, &place, None::<&str>, flags, None::<&str>);
         // A mount below another one cannot be reached, so it needs no protection.
         let is_harmless = || read_only.is_empty() || !place.exists() || is_read_only(&place);
         if let Err(error) = done
@@ -237,21 +235,6 @@ fn protect(is_writable: impl Fn(&Path) -> bool) -> Result<(), String> {
         }
     }
     Ok(())
-}
-
-/// Changes the flags of a mount, and tries again for five seconds while it is busy: a process that opens a file there, or
-/// reads one and so updates its time of access, is enough for that.
-fn remount(place: &Path, flags: MsFlags) -> nix::Result<()> {
-    let change = || mount(None::<&str>, place, None::<&str>, flags, None::<&str>);
-    let mut done = change();
-    for _ in 0..500 {
-        if done != Err(Errno::EBUSY) {
-            break;
-        }
-        std::thread::sleep(Duration::from_millis(10));
-        done = change();
-    }
-    done
 }
 
 fn is_read_only(place: &Path) -> bool {

@@ -36,7 +36,7 @@ pub struct Conversation {
     pub model: Option<String>,
     /// Version of the agent.
     pub agent_version: Option<String>,
-    /// Where and when the conversation began.
+    /// Directory, commit and time at which the conversation began.
     pub origin: Origin,
     /// Reason why the agent may have called tools that are not among the steps.
     pub missing_calls: Option<String>,
@@ -46,7 +46,7 @@ pub struct Conversation {
     asked: HashMap<String, Vec<Question>>,
 }
 
-/// Where and when a conversation began.
+/// Directory, commit and time at which a conversation began.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Origin {
     /// Working directory of the agent.

@@ -241,16 +241,16 @@ pub trait Agent: Send + Sync {
         None
     }
 
-    /// Returns the ports of this program on loopback to which its program sends what it did. They can be reached whatever
-    /// the network policy is.
+    /// Returns the ports on loopback at which trialrun receives what the agent's program reports about its work. The program
+    /// can reach them whatever the network policy is.
     ///
     /// # Errors
-    /// Returns the reason why there is no such port.
+    /// A port cannot be opened.
     fn own_ports(&self, _context: &SessionContext) -> Result<Vec<u16>, Breakage> {
         Ok(Vec::new())
     }
 
-    /// Returns `true` if its program must reach such a port from the sandbox, which it cannot on another machine.
+    /// Returns `true` if the agent's program sends reports to such a port. A sandbox on another machine cannot reach it.
     fn needs_own_ports(&self, _config: Option<&Configured>) -> bool {
         false
     }

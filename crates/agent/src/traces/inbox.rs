@@ -15,7 +15,7 @@ use super::report::{AnswerCalls, Missing, SpanReport};
 use super::settings::TraceSettings;
 use crate::turn::Turn;
 
-/// How long to wait for the last request of a program that has ended. It was sent before.
+/// How long to wait for a request that a program sent just before it ended.
 const AFTER_END: Duration = Duration::from_millis(250);
 /// Maximum time between the end of the span for a reply and the arrival of the answer.
 const BEFORE_ANSWER: Duration = Duration::from_secs(1);

@@ -204,7 +204,7 @@ async fn listen(listener: tokio::net::TcpListener, routes: Arc<Mutex<Routes>>) {
 
 /// Answers a request as a collector does.
 async fn answer(request: Request<Incoming>, routes: &Mutex<Routes>, reading: &Semaphore) -> Response<Full<Bytes>> {
-    // Programs are no web pages, and a page in a browser must not be able to add spans.
+    // Only browsers send `Origin`, and a page in a browser must not be able to add spans.
     if request.headers().contains_key(ORIGIN) {
         return plain(StatusCode::FORBIDDEN, "requests of web pages are refused");
     }

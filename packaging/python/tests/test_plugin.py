@@ -69,7 +69,7 @@ def asked(pytester: pytest.Pytester) -> list:
 
 
 def run(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
-    return pytester.runpytest_subprocess("-p", "no:cacheprovider", *arguments, timeout=120)
+    return pytester.runpytest_subprocess("-p", "no:cacheprovider", *arguments, timeout=600)
 
 
 def runs_recorded(pytester: pytest.Pytester) -> int:
@@ -264,7 +264,7 @@ def test_ctrl_c_leaves_nothing_running(suites):
         time.sleep(0.05)
     servers = subprocess.run(["ps", "-o", "pid=", "--ppid", str(process.pid)], capture_output=True, text=True).stdout
     process.send_signal(signal.SIGINT)
-    output = process.communicate(timeout=60)[0]
+    output = process.communicate(timeout=600)[0]
     assert process.returncode == 2 and "KeyboardInterrupt" in output, output
     for server in servers.split():
         assert not Path(f"/proc/{server}").exists()

@@ -10,7 +10,8 @@ use model::{
 };
 use serde_json::Value;
 
-use crate::{format, repository};
+use crate::evidence::repository;
+use crate::format;
 
 /// Example of an assertion that is met or not met.
 #[derive(Debug, Clone, Copy)]

@@ -5,7 +5,8 @@ mod command;
 use model::{Access, Definition, Effect, Trace, TracedCall};
 use serde_json::Value;
 
-use crate::{glob, paths};
+use crate::evidence::paths;
+use crate::glob;
 
 /// Main file of a skill.
 const SKILL_FILE: &str = "SKILL.md";

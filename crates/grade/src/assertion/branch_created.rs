@@ -5,8 +5,8 @@ use model::RepositoryChange;
 use super::prelude::*;
 use super::repository_matcher::RepositoryMatcher;
 use crate::branch_name::{BranchName, branch_told, wanted};
+use crate::evidence::repository;
 use crate::example::branch_out;
-use crate::repository;
 
 pub(crate) const ASSERTION: Assertion = Assertion::written("branch_created", |reading| parse(reading, true))
     .summary("The agent created a branch, and it is checked out.")

@@ -3,7 +3,7 @@
 use model::{Collected, ControlRun, NodeKind, Probed, Rerun, Status};
 
 use super::prelude::*;
-use crate::integrity::begins_project;
+use crate::evidence::integrity::begins_project;
 use crate::pattern::{Pattern, RegexBudget};
 use crate::rewards::Least;
 use crate::verdict::without_sandbox;
@@ -154,7 +154,7 @@ impl Matcher for Command {
         if let Some(verdict) = without_sandbox(evidence, &self.need()) {
             return Ok(verdict.place(&self.place));
         }
-        let run = crate::test_run::command_name(&self.run);
+        let run = crate::evidence::test_run::command_name(&self.run);
         let reason = match evidence.collected.probed(&self.need()) {
             Some(found @ Probed::Ran { restored, control, scripts, new_tests, failing_test, solution, .. }) => {
                 let verdict = self.verdict_on(found).unwrap_or_default();

@@ -5,10 +5,10 @@ use model::{Commit, RepositoryChange};
 
 use super::prelude::*;
 use super::repository_matcher::RepositoryMatcher;
+use crate::evidence::repository;
 use crate::example::{commit, commit_on};
 use crate::folded;
 use crate::pattern::{Pattern, RegexBudget};
-use crate::repository;
 
 /// Number of commits that a finding shows.
 const SHOWN: usize = 5;

@@ -3,7 +3,7 @@
 use model::{Destination, EgressAttempt, HostPattern, decode};
 
 use super::prelude::*;
-use crate::egress;
+use crate::evidence::egress;
 
 pub(crate) const ASSERTION: Assertion = Assertion::written("egress_only", parse)
     .summary("The agent tried to reach only these hosts, and that of its model.")

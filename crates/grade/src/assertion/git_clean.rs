@@ -4,7 +4,7 @@ use model::RepositoryChange;
 
 use super::prelude::*;
 use super::repository_matcher::RepositoryMatcher;
-use crate::repository;
+use crate::evidence::repository;
 
 /// Number of lines that a finding shows.
 const SHOWN: usize = 20;

@@ -4,7 +4,7 @@ use model::{IntegrityKind, IntegritySign};
 
 use super::prelude::*;
 use crate::call_pattern::unknown_calls;
-use crate::integrity::integrity;
+use crate::evidence::integrity::integrity;
 
 /// Number of signs that a finding shows.
 const SHOWN: usize = 10;

@@ -1,7 +1,7 @@
 //! `no_egress`: the agent tried to reach no host.
 
 use super::prelude::*;
-use crate::egress;
+use crate::evidence::egress;
 
 pub(crate) const ASSERTION: Assertion = Assertion::written("no_egress", |_| Some(Arc::new(NoEgress)))
     .summary("The agent tried to reach no host, except that of its model.")

@@ -5,7 +5,7 @@ use model::{Certainty, Effect, ToolCall, Touch, tool};
 
 use super::prelude::*;
 use crate::call_pattern::unknown_calls;
-use crate::paths;
+use crate::evidence::paths;
 use crate::verdict::without_sandbox;
 
 pub(crate) const ASSERTION: Assertion = Assertion::written("no_path_escape", parse)

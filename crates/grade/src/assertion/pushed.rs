@@ -6,8 +6,8 @@ use super::branch_created::{NAME, PATTERN};
 use super::prelude::*;
 use super::repository_matcher::RepositoryMatcher;
 use crate::branch_name::{BranchName, branch_told};
+use crate::evidence::repository::{self, Changes, Push, short};
 use crate::example::{branch_out, commit_on, push_to};
-use crate::repository::{self, Changes, Push, short};
 
 pub(crate) const ASSERTION: Assertion = Assertion::written("pushed", |reading| parse(reading, true))
     .summary("The agent pushed a branch, and the remote has its last commit.")

@@ -4,8 +4,8 @@ use std::fmt::Debug;
 
 use model::{Evidence, Need, RepositoryChange};
 
+use crate::evidence::repository::change;
 use crate::matcher::{Judgement, Matcher};
-use crate::repository::change;
 
 /// Assertion about changes to the repository.
 pub(crate) trait RepositoryMatcher: Debug + Send + Sync {

@@ -6,9 +6,9 @@ use model::{RepositoryChange, ReviewRequest, is_folder};
 use super::prelude::*;
 use super::repository_matcher::RepositoryMatcher;
 use crate::branch_name::BranchName;
+use crate::evidence::repository;
 use crate::example::{branch_out, open_request, push_to};
 use crate::glob;
-use crate::repository;
 
 pub(crate) const ASSERTION: Assertion = Assertion::written("review_request_created", parse)
     .aliases(&["pull_request_created", "merge_request_created"])

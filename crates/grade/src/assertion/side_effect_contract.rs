@@ -3,8 +3,8 @@
 use model::{Change, RepositoryChange, SideEffectContract, Status};
 
 use super::prelude::*;
+use crate::evidence::repository::{self, Changes};
 use crate::example::{branch_out, push_to};
-use crate::repository::{self, Changes};
 use crate::verdict::NO_SANDBOX;
 
 /// Title of the check for a case's contract.

@@ -5,7 +5,7 @@ use model::Probed;
 use super::command::Command;
 use super::command_ran::shell_calls;
 use super::prelude::*;
-use crate::test_run;
+use crate::evidence::test_run;
 
 /// Timeout of the project's own test command, in milliseconds. It may have to compile the project.
 const OWN_TIMEOUT_MS: u64 = 300_000;

@@ -3,8 +3,9 @@
 use model::{Change, Evidence, FoundFile, Need, Probed, Trace, TracedCall};
 use serde_json::Value;
 
+use crate::evidence::repository;
 use crate::skill_use::is_file_of_skill;
-use crate::{format, given, repository};
+use crate::{format, given};
 
 /// Maximum length of a reply, and of all other parts except calls, in characters.
 const MAX_TEXT_LEN: usize = 100_000;

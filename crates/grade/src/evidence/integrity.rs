@@ -5,10 +5,10 @@ use model::{
 };
 use serde_json::Value;
 
+use crate::evidence::test_run::{self, command_name};
 use crate::folded;
 use crate::format;
 use crate::shell;
-use crate::test_run::{self, command_name};
 
 /// Files that interpreters and test runners load automatically.
 const LOADED: [&str; 5] =

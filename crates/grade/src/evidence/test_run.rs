@@ -4,7 +4,7 @@ use crate::format;
 use crate::shell::{self, Simple};
 
 /// Script that finds the project's own test command and runs it.
-pub(crate) const OWN_COMMAND: &str = include_str!("assertion/test_command.sh");
+pub(crate) const OWN_COMMAND: &str = include_str!("../assertion/test_command.sh");
 
 /// Returns the name of a command line for readers.
 pub(crate) fn command_name(run: &str) -> String {

@@ -144,7 +144,13 @@ pub(super) fn read(base: &Path) -> OwnerFile {
         owner_file.purpose = *purpose;
     }
     owner_file.kept = field("kept") == Some("yes");
-    owner_file.live |= matches!(file.try_lock(), Err(TryLockError::WouldBlock));
+    match file.try_lock() {
+        // A process that another thread is starting holds a copy of the file for a moment, and closing the file here
+        // would not release its lock.
+        Ok(()) => drop(file.unlock()),
+        Err(TryLockError::WouldBlock) => owner_file.live = true,
+        Err(TryLockError::Error(_)) => {}
+    }
     owner_file
 }
 

@@ -163,7 +163,7 @@ mod tests {
         lock.lock().unwrap();
         assert!(!remove(&found).unwrap());
         assert!(path.exists());
-        drop(lock);
+        lock.unlock().unwrap();
         assert!(remove(&found).unwrap());
         assert!(!path.exists());
         assert!(remove(&found).unwrap(), "a missing directory counts as removed");

@@ -175,7 +175,14 @@ impl Folder {
     }
 }
 
-/// Locks the index of the directory at `root` until it is closed.
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // Closing the file would not release its lock while a process that another thread is starting holds a copy.
+        let _ = self.index.get_mut().unwrap_or_else(PoisonError::into_inner).unlock();
+    }
+}
+
+/// Locks the index of the directory at `root`.
 fn lock(index: &File, root: &Path) -> Result<(), ArtifactsError> {
     match index.try_lock() {
         Ok(()) => Ok(()),

@@ -80,6 +80,11 @@ impl Pattern {
         self.regex.count_within(text, DEFAULT_BUDGET * 4).map_err(|error| format!("{self}: {error}"))
     }
 
+    /// Returns the words that say that it matches every text that is not blank, if that is certain.
+    pub fn asserts_nothing(&self) -> Option<String> {
+        self.regex.matches_every_text().then(|| format!("{self} matches every answer, so it asserts nothing"))
+    }
+
     /// Returns `true` if it is written with slashes, with its flags after it.
     pub fn is_literal(&self) -> bool {
         self.regex.pattern().starts_with('/') && self.regex.pattern() != self.regex.source()

@@ -241,6 +241,47 @@ impl Regex {
     }
 }
 
+impl Regex {
+    /// Returns `true` if it certainly matches every text that is not blank, as `.*`, `[\s\S]+` and `^` do. Some
+    /// expressions that also do so are not recognised.
+    pub fn matches_every_text(&self) -> bool {
+        let (body, at_start) = self.source.strip_prefix('^').map_or((&*self.source, false), |body| (body, true));
+        let is_end = |body: &&str| !body.ends_with('\\');
+        let (body, at_end) = body.strip_suffix('$').filter(is_end).map_or((body, false), |body| (body, true));
+        // Without conditions on the text around it, a match of nothing is found at any place.
+        if !(at_start && at_end) && !has_conditions(body) && self.is_match("").unwrap_or(false) {
+            return true;
+        }
+        let atom = ["*?", "+?", "*", "+"].iter().find_map(|many| body.strip_suffix(many));
+        match atom.unwrap_or(body) {
+            _ if at_start && at_end && atom.is_none() => false,
+            "." => self.flags.contains('s') || (!at_start && !at_end) || (self.flags.contains('m') && atom.is_some()),
+            "\\S" => !at_start && !at_end,
+            atom => ANY_CHARACTER.contains(&atom),
+        }
+    }
+}
+
+/// Expressions that match any character.
+const ANY_CHARACTER: [&str; 9] =
+    ["[\\s\\S]", "[\\S\\s]", "[\\w\\W]", "[\\W\\w]", "[\\d\\D]", "[\\D\\d]", "[^]", "(.|\\n)", "(?:.|\\n)"];
+
+/// Returns `true` if `source` may have conditions on the text around a match: anchors, boundaries or lookarounds.
+fn has_conditions(source: &str) -> bool {
+    let mut classes = 0_usize;
+    let mut letters = source.chars();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '\\' if matches!(letters.next(), Some('b' | 'B')) => return true,
+            '[' => classes += 1,
+            ']' => classes = classes.saturating_sub(1),
+            '^' | '$' if classes == 0 => return true,
+            _ => {}
+        }
+    }
+    ["(?=", "(?!", "(?<=", "(?<!"].iter().any(|group| source.contains(group))
+}
+
 impl std::fmt::Display for Regex {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "/{}/", self.pattern)
@@ -651,6 +692,80 @@ mod tests {
         for other in ["a.b", "a|b", "a$b", "a^", "^^a", "a$$", "\\d", "a?", "(a", "[a", "{", "a*", "a+", "/"] {
             assert!(Plain::parse(other, "").is_none(), "{other}");
         }
+    }
+
+    #[test]
+    fn an_expression_that_matches_every_text_is_recognised() {
+        for every in [
+            "",
+            ".",
+            ".*",
+            ".+",
+            ".*?",
+            "^",
+            "$",
+            "^.*",
+            ".*$",
+            "\\s*",
+            "x*",
+            "x?",
+            "a|",
+            "|a",
+            "(a|b)?",
+            "(.*)",
+            "\\S",
+            "\\S+",
+            "[\\s\\S]*",
+            "^[\\s\\S]*$",
+            "^[\\s\\S]+$",
+            "[^]",
+            "(.|\\n)+",
+            "^(?:.|\\n)*$",
+            "(?s)^.*$",
+            "(?s)^.+$",
+            "(?m)^.*$",
+            "(?i).*",
+            "[^x]*",
+            ".{0,}",
+            "a*|b*",
+            "\\$?",
+        ] {
+            let regex = Regex::parse(every).unwrap();
+            assert!(regex.matches_every_text(), "{every}");
+            for text in ["a", "é", "-", "\n b", "a\nb", "long text. With more: 1 2 3"] {
+                assert!(regex.is_match(text).unwrap(), "{every} in {text:?}");
+            }
+        }
+        for some in [
+            "a",
+            "a+",
+            "\\w+",
+            "\\d*x",
+            "^$",
+            "^\\s*$",
+            "^.*$",
+            "^.+$",
+            "^.",
+            "^x?$",
+            "(?!.*secret)",
+            "^(?!.*secret)[\\s\\S]*$",
+            "\\b",
+            "\\.",
+            "\\^*a",
+            "[.]",
+            "[$]",
+            "(?=a)",
+            "^[^x]*$",
+            "^[\\s\\S]{0,500}$",
+            "a|b",
+            "^[\\s\\S]$",
+            "(?m)^.$",
+            "x\\$",
+        ] {
+            assert!(!Regex::parse(some).unwrap().matches_every_text(), "{some}");
+        }
+        assert!(Regex::literal(".*", "g").unwrap().matches_every_text());
+        assert!(!Regex::literal(".*x", "y").unwrap().matches_every_text());
     }
 
     #[test]

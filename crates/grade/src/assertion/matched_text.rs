@@ -76,6 +76,9 @@ pub(super) fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
         },
     };
     let pattern = reading.literal("pattern")?;
+    if matches!(text, Searched::Answer | Searched::Trace) && count.is_none() {
+        super::output_contains::doubt(&pattern, reading);
+    }
     Some(Arc::new(MatchedText { pattern, text, count }))
 }
 

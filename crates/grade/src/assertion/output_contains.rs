@@ -8,19 +8,22 @@ use super::matched_text::{self, COUNT, FILE, IN};
 use super::prelude::*;
 use crate::pattern::{Pattern, RegexBudget};
 
-pub(crate) const ASSERTION: Assertion =
-    Assertion::written("output_contains", |reading| Some(matcher(reading.pattern("pattern")?)))
-        .summary("The agent's last answer matches a regular expression.")
-        .fields(&[Field::required("pattern", "regular expression", "Must match a part of the answer.")])
-        .parameters(&[Parameter::Value("pattern")])
-        .pass(
-            || json!({"id": "says-it-is-done", "type": "output_contains", "pattern": "(?i)\\bdone\\b"}),
-            || EvidenceBuilder::new().answer("All done: two files changed."),
-        )
-        .fail(
-            || json!({"id": "names-the-type", "type": "output_contains", "pattern": "\\bfeat\\b"}),
-            || EvidenceBuilder::new().answer("Committed as “Feat: reset the password”."),
-        );
+pub(crate) const ASSERTION: Assertion = Assertion::written("output_contains", |reading| {
+    let pattern = reading.pattern("pattern")?;
+    doubt(&pattern, reading);
+    Some(matcher(pattern))
+})
+.summary("The agent's last answer matches a regular expression.")
+.fields(&[Field::required("pattern", "regular expression", "Must match a part of the answer.")])
+.parameters(&[Parameter::Value("pattern")])
+.pass(
+    || json!({"id": "says-it-is-done", "type": "output_contains", "pattern": "(?i)\\bdone\\b"}),
+    || EvidenceBuilder::new().answer("All done: two files changed."),
+)
+.fail(
+    || json!({"id": "names-the-type", "type": "output_contains", "pattern": "\\bfeat\\b"}),
+    || EvidenceBuilder::new().answer("Committed as “Feat: reset the password”."),
+);
 
 pub(crate) const NEGATION: Assertion = Assertion::written("no_output_contains", |reading| {
     Some(Arc::new(NoOutputContains { pattern: reading.pattern("pattern")? }))
@@ -37,7 +40,11 @@ pub(crate) const NEGATION: Assertion = Assertion::written("no_output_contains", 
 pub(crate) const MATCHES: Assertion = Assertion::written("matches", |reading| {
     match [IN.name, FILE.name, COUNT.name].iter().any(|key| reading.fields.get(key).is_some()) {
         true => matched_text::parse(reading),
-        false => Some(matcher(reading.literal("pattern")?)),
+        false => {
+            let pattern = reading.literal("pattern")?;
+            doubt(&pattern, reading);
+            Some(matcher(pattern))
+        }
     }
 })
 .summary("The answer, or another text of the trial, matches a regular expression.")
@@ -53,6 +60,14 @@ pub(crate) const MATCHES: Assertion = Assertion::written("matches", |reading| {
     || EvidenceBuilder::new().answer("I found Order 17."),
     || EvidenceBuilder::new().answer("I found your order."),
 );
+
+/// Warns of an expression that every answer matches.
+pub(super) fn doubt(pattern: &Pattern, reading: &mut Reading<'_>) {
+    if let Some(message) = pattern.asserts_nothing() {
+        let problem = model::Diagnostic::warning(message).at(pattern.place.excerpt());
+        reading.problems.push(problem.help("an agent that answers with nothing has failed in any case"));
+    }
+}
 
 #[derive(Debug)]
 struct NoOutputContains {

@@ -217,7 +217,12 @@ impl Calls {
             return None;
         }
         let (least, most) = (whole(node, "min").unwrap_or(0), whole(node, "max"));
-        Some(Self { patterns, least, most, is_final: flag(node, "final"), is_only: flag(node, "only") })
+        let (is_final, is_only) = (flag(node, "final"), flag(node, "only"));
+        if least == 0 && most.is_none() && !is_final && !is_only {
+            problems.push(node.error("any number of calls is enough, so it asserts nothing"));
+            return None;
+        }
+        Some(Self { patterns, least, most, is_final, is_only })
     }
 
     pub(super) fn test(&self, trace: &Trace) -> Result<Held, String> {

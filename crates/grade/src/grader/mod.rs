@@ -109,7 +109,16 @@ impl Held {
 impl Check {
     fn read(node: &Node, problems: &mut Problems) -> Option<Self> {
         Some(match text(node, "check")? {
-            "answer" => Self::Answer(Text::read(node, problems)?),
+            "answer" => {
+                let text = Text::read(node, problems)?;
+                if let (Find::Matches(pattern), true) = (&text.find, text.is_wanted)
+                    && let Some(message) = pattern.asserts_nothing()
+                {
+                    problems.push(node.get("matches").unwrap_or(node).error(message));
+                    return None;
+                }
+                Self::Answer(text)
+            }
             "files" => Self::Files(Files::read(node, problems)?),
             "calls" => Self::Calls(Calls::read(node, problems)?),
             "sequence" => Self::Sequence(Sequence::read(node, problems)?),

@@ -29,6 +29,31 @@ fn graded(checks: Value, evidence: &Evidence) -> (Status, f64) {
     (finding.status, finding.score.unwrap_or(-1.0))
 }
 
+/// Returns the problems with a grader that has this check.
+fn problems_with(check: &Value) -> Vec<String> {
+    let source = Source::new("eval.yaml", check.to_string());
+    let mut problems = Problems::new();
+    assert!(Check::read(&Node::from_json(check, &source), &mut problems).is_none(), "{check}");
+    problems.into_iter().map(|problem| problem.message).collect()
+}
+
+#[test]
+fn checks_that_hold_for_every_answer_are_refused() {
+    for (check, message) in [
+        (json!({"check": "answer", "matches": ".*"}), "/.*/ matches every answer, so it asserts nothing"),
+        (
+            json!({"check": "calls", "patterns": [{"name": "x"}], "min": 0}),
+            "any number of calls is enough, so it asserts nothing",
+        ),
+    ] {
+        assert_eq!(problems_with(&check), [message], "{check}");
+    }
+    let evidence = EvidenceBuilder::new().answer("Hi").file("a.txt", Some("x")).evidence();
+    // The file must exist, and a forbidden match is one that every answer has.
+    assert_eq!(graded(json!([{"check": "files", "path": "a.txt", "matches": ".*"}]), &evidence).0, Status::Met);
+    assert_eq!(graded(json!([{"check": "answer", "matches": ".*", "not": true}]), &evidence).0, Status::Unmet);
+}
+
 #[track_caller]
 fn scored(scorer: &str, arguments: &Value, targets: &[&str], answer: &str) -> f64 {
     let mut check = json!({"check": "scorer", "scorer": scorer, "targets": targets});

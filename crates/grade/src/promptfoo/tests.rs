@@ -247,6 +247,50 @@ fn calls_and_skills_are_graded() {
 }
 
 #[test]
+fn assertions_that_hold_for_every_answer_are_refused() {
+    let evidence = EvidenceBuilder::new().answer("a").evidence();
+    for (fields, message) in [
+        (json!({"type": "regex", "value": ".*"}), "matches every answer"),
+        (json!({"type": "contains-all", "value": [""]}), "every answer contains the empty text"),
+        (json!({"type": "icontains-any", "value": ["x", ""]}), "every answer contains the empty text"),
+        (json!({"type": "word-count", "value": {"min": 0}}), "`min` is not above 0"),
+        (json!({"type": "trajectory:tool-used", "value": {"name": "x", "min": 0}}), "`min` is not above 0"),
+        (json!({"type": "trajectory:step-count", "value": {"min": 0}}), "`min` is not above 0"),
+        (json!({"type": "not-trajectory:step-count", "value": {"min": 2, "max": 1}}), "`max` is 1, which is less than"),
+        (json!({"type": "skill-used", "value": {"name": "x", "min": 0}}), "`min` is not above 0"),
+    ] {
+        let problems = findings(&assertion(fields.clone()), 1.0, &evidence).unwrap_err();
+        assert!(problems.len() == 1 && problems[0].contains(message), "{fields}: {problems:?}");
+    }
+    assert_eq!(graded(json!({"type": "not-regex", "value": ".*"}), "a").0, Status::Unmet);
+}
+
+#[test]
+fn calls_that_an_answer_does_not_report_are_never_absent() {
+    let story =
+        || EvidenceBuilder::new().asks("Go").calls_unreported().call("search", json!({"q": "a"})).answer("done");
+    for (fields, status) in [
+        (json!({"type": "trajectory:tool-used", "value": "search"}), Status::Met),
+        (json!({"type": "trajectory:tool-used", "value": "save"}), Status::Undecided),
+        (json!({"type": "not-trajectory:tool-used", "value": "save"}), Status::Undecided),
+        (json!({"type": "not-trajectory:tool-used", "value": "search"}), Status::Unmet),
+        (json!({"type": "trajectory:tool-used", "value": {"name": "search", "min": 1}}), Status::Met),
+        (json!({"type": "trajectory:tool-used", "value": {"name": "search", "min": 0, "max": 0}}), Status::Unmet),
+        (json!({"type": "trajectory:step-count", "value": {"type": "tool", "max": 3}}), Status::Undecided),
+        (json!({"type": "trajectory:tool-sequence", "value": ["search"]}), Status::Met),
+        (
+            json!({"type": "trajectory:tool-sequence", "value": {"mode": "exact", "steps": ["search"]}}),
+            Status::Undecided,
+        ),
+        (json!({"type": "not-skill-used", "value": "plan"}), Status::Undecided),
+        (json!({"type": "tool-call-f1", "value": "search"}), Status::Undecided),
+    ] {
+        let finding = findings(&assertion(fields.clone()), 1.0, &story().evidence()).unwrap();
+        assert_eq!(finding.status, status, "{fields}: {}", finding.reason);
+    }
+}
+
+#[test]
 fn a_set_needs_its_threshold_and_a_weight_of_0_does_not_decide() {
     let set = |threshold: f64| {
         json!({"type": "assert-set", "threshold": threshold, "assert": [

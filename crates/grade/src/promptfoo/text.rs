@@ -119,19 +119,31 @@ impl Text {
             }
             "contains-all" | "contains-any" | "icontains-all" | "icontains-any" => {
                 let wanted = if kind.ends_with("all") { Wanted::All } else { Wanted::Any };
-                Rule::Contains { texts: fields(assertion, problems)?, wanted, ignores_case: kind.starts_with('i') }
+                let texts = fields(assertion, problems)?;
+                let is_every = match wanted {
+                    Wanted::All => texts.iter().all(String::is_empty),
+                    Wanted::Any => texts.iter().any(String::is_empty),
+                };
+                if is_every && !inverse {
+                    let place = assertion.get("value").unwrap_or(assertion);
+                    problems.push(place.error("every answer contains the empty text, so it asserts nothing"));
+                    return None;
+                }
+                Rule::Contains { texts, wanted, ignores_case: kind.starts_with('i') }
             }
             "starts-with" => Rule::StartsWith(text_value(assertion, problems)?),
             "regex" => {
                 let text = text_value(assertion, problems)?;
-                match script::Regex::literal(&text, "") {
-                    Ok(regex) => Rule::Matches(regex),
-                    Err(error) => {
-                        let place = assertion.get("value").unwrap_or(assertion);
-                        problems.push(place.error(error.to_string()));
-                        return None;
+                let place = assertion.get("value").unwrap_or(assertion);
+                let wrong = match script::Regex::literal(&text, "") {
+                    Ok(regex) if inverse || !regex.matches_every_text() => {
+                        return Some(Self { rule: Rule::Matches(regex), inverse });
                     }
-                }
+                    Ok(regex) => format!("{regex} matches every answer, so it asserts nothing"),
+                    Err(error) => error.to_string(),
+                };
+                problems.push(place.error(wrong));
+                return None;
             }
             "is-json" | "contains-json" => {
                 let schema = match assertion.get("value").filter(|value| !matches!(value.kind, NodeKind::Null)) {
@@ -342,6 +354,10 @@ fn words(assertion: &Node, problems: &mut Problems) -> Option<Rule> {
     if least.is_none() && most.is_none() || is_empty {
         problems
             .push(node.error("`value` must be a number, or a map with `min` or `max`, where `min` is not above `max`"));
+        return None;
+    }
+    if most.is_none() && least.is_some_and(|least| least <= 0.0) {
+        problems.push(node.error("`min` is not above 0, so any answer passes"));
         return None;
     }
     Some(Rule::Words { least, most })

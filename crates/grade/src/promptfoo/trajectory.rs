@@ -7,6 +7,7 @@ use model::{Node, NodeKind, Trace};
 use serde_json::Value;
 
 use super::{Answer, Graded, number, strings};
+use crate::call_pattern::unknown_calls;
 use crate::skill_use;
 
 /// Names of tools that run commands. Their calls are steps of the type `command` there.
@@ -162,39 +163,43 @@ impl Calls {
     /// # Errors
     /// Returns the reason if it cannot be decided.
     pub(super) fn grade(&self, answer: &Answer<'_>) -> Result<Graded, String> {
+        let (graded, is_certain) = self.graded(answer);
+        match unknown_calls(&answer.evidence.trace).filter(|_| !is_certain) {
+            Some(reason) => Err(reason),
+            None => Ok(graded),
+        }
+    }
+
+    /// Returns the result for the known calls, and `true` if further calls could not change it.
+    fn graded(&self, answer: &Answer<'_>) -> (Graded, bool) {
         let trace = &answer.evidence.trace;
-        if let Rule::F1 { tools, threshold } = &self.rule {
-            return self.f1(tools, *threshold, answer);
-        }
-        if trace.calls.is_empty() && trace.replies.iter().any(|reply| reply.calls_unreported) {
-            return Err("the agent does not report which tools it called".to_owned());
-        }
         let steps = steps(trace);
         let found = |step: &Step| steps.iter().filter(|taken| step.matches(taken)).count();
         let tools: Vec<&Taken<'_>> = steps.iter().filter(|taken| taken.kind == "tool").collect();
-        let used = || skill_use::used(trace);
-        let (holds, reason) = match &self.rule {
-            Rule::Tools(wanted) => return Ok(self.each(wanted, |step| found(step) > 0, "called")),
+        let counted = |count: usize, least: f64, most: Option<f64>, step: &Step, verb: &str| {
+            let count = count as f64;
+            let exceeds = most.is_some_and(|most| count > most);
+            let holds = count >= least && !exceeds;
+            (holds, format!("{count} {verb} {}", step.shown()), exceeds || (holds && most.is_none()))
+        };
+        let (holds, reason, is_certain) = match &self.rule {
+            Rule::Tools(wanted) => return self.each(wanted, |step| found(step) > 0, "called"),
             Rule::Skills(wanted) => {
-                let used = used();
+                let used = skill_use::used(trace);
                 let is_used = |step: &Step| used.iter().any(|name| step.pattern.as_deref() == Some(name.as_str()));
-                return Ok(self.each(wanted, is_used, "used"));
+                return self.each(wanted, is_used, "used");
             }
+            Rule::F1 { tools, threshold } => return self.f1(tools, *threshold, answer),
             Rule::SkillCount { step, least, most } => {
                 let pattern = step.pattern.as_deref().unwrap_or("*");
-                let count = skill_calls(trace).into_iter().filter(|name| is_like(name, pattern)).count() as f64;
-                let holds = count >= *least && most.is_none_or(|most| count <= most);
-                (holds, format!("{} was used {count} times", step.shown()))
+                let count = skill_calls(trace).into_iter().filter(|name| is_like(name, pattern)).count();
+                counted(count, *least, *most, step, "uses of")
             }
-            Rule::Count { step, least, most } => {
-                let count = found(step) as f64;
-                let holds = least.is_none_or(|least| count >= least) && most.is_none_or(|most| count <= most);
-                (holds, format!("{count} steps match {}", step.shown()))
-            }
+            Rule::Count { step, least, most } => counted(found(step), least.unwrap_or(0.0), *most, step, "steps match"),
             Rule::Sequence { steps: wanted, is_exact: true } => {
                 let pairs = tools.iter().zip(wanted);
                 let holds = tools.len() == wanted.len() && pairs.into_iter().all(|(taken, step)| step.matches(taken));
-                (holds, format!("the agent called {}", names(&tools)))
+                (holds, format!("the agent called {}", names(&tools)), false)
             }
             Rule::Sequence { steps: wanted, is_exact: false } => {
                 let mut rest = wanted.iter();
@@ -204,7 +209,7 @@ impl Calls {
                         next = rest.next();
                     }
                 }
-                (next.is_none(), format!("the agent called {}", names(&tools)))
+                (next.is_none(), format!("the agent called {}", names(&tools)), next.is_none())
             }
             Rule::Arguments { step, wanted, is_exact, defaults, ignored } => {
                 let holds =
@@ -214,15 +219,14 @@ impl Calls {
                         if *is_exact { expect::same(&own, &wanted) } else { includes(&own, &wanted) }
                     });
                 let reason = if holds { "a call has" } else { "no call has" };
-                (holds, format!("{reason} the arguments {wanted} (called: {})", names(&tools)))
+                (holds, format!("{reason} the arguments {wanted} (called: {})", names(&tools)), holds)
             }
-            Rule::F1 { .. } => (false, String::new()),
         };
-        Ok(Graded::plain(holds != self.inverse, reason))
+        (Graded::plain(holds != self.inverse, reason), is_certain)
     }
 
     /// Returns the result for a list, all of whose items must be found; if inverse, none.
-    fn each(&self, wanted: &[Step], is_found: impl Fn(&Step) -> bool, verb: &str) -> Graded {
+    fn each(&self, wanted: &[Step], is_found: impl Fn(&Step) -> bool, verb: &str) -> (Graded, bool) {
         let (found, missing): (Vec<&Step>, Vec<&Step>) = wanted.iter().partition(|step| is_found(step));
         let list = |steps: &[&Step]| steps.iter().map(|step| step.shown()).collect::<Vec<_>>().join(", ");
         let reason = match (found.is_empty(), missing.is_empty()) {
@@ -230,23 +234,23 @@ impl Calls {
             (true, _) => format!("not {verb}: {}", list(&missing)),
             (false, false) => format!("{verb}: {}; not {verb}: {}", list(&found), list(&missing)),
         };
-        Graded::plain(if self.inverse { found.is_empty() } else { missing.is_empty() }, reason)
+        let pass = if self.inverse { found.is_empty() } else { missing.is_empty() };
+        (Graded::plain(pass, reason), pass != self.inverse)
     }
 
-    fn f1(&self, tools: &BTreeSet<String>, threshold: f64, answer: &Answer<'_>) -> Result<Graded, String> {
-        let trace = &answer.evidence.trace;
-        let mut called: BTreeSet<String> = trace.calls.iter().map(|traced| traced.call.raw_name.clone()).collect();
+    fn f1(&self, tools: &BTreeSet<String>, threshold: f64, answer: &Answer<'_>) -> (Graded, bool) {
+        let mut called = BTreeSet::new();
         collect_names(&answer.value, &mut called);
-        if called.is_empty() && trace.replies.iter().any(|reply| reply.calls_unreported) {
-            return Err("the agent does not report which tools it called".to_owned());
-        }
+        // Calls in the answer are complete.
+        let is_certain = !called.is_empty();
+        called.extend(answer.evidence.trace.calls.iter().map(|traced| traced.call.raw_name.clone()));
         let both = tools.intersection(&called).count() as f64;
         let share = |of: usize| if of > 0 { both / of as f64 } else { 0.0 };
         let (precision, recall) = (share(called.len()), share(tools.len()));
         let score = if both > 0.0 { 2.0 * precision * recall / (precision + recall) } else { 0.0 };
         let list = called.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
         let reason = format!("F1 is {score:.3}, with a threshold of {threshold} (called: {list})");
-        Ok(Graded { pass: (score >= threshold) != self.inverse, score, reason })
+        (Graded { pass: (score >= threshold) != self.inverse, score, reason }, is_certain)
     }
 }
 
@@ -308,7 +312,19 @@ fn tools(assertion: &Node, problems: &mut Problems) -> Option<Rule> {
         return Some(Rule::Tools(tools.iter().map(|tool| Step::of(tool, "tool")).collect()));
     }
     let step = Step::named(node, problems)?;
-    Some(Rule::Count { step, least: Some(number(node, "min").unwrap_or(1.0)), most: number(node, "max") })
+    let (least, most) = (number(node, "min").unwrap_or(1.0), number(node, "max"));
+    is_possible(node, least, most, problems).then_some(Rule::Count { step, least: Some(least), most })
+}
+
+/// Reports limits that hold for any number, or for none.
+fn is_possible(node: &Node, least: f64, most: Option<f64>, problems: &mut Problems) -> bool {
+    let wrong = match most {
+        None if least <= 0.0 => "`min` is not above 0, so any number is within the limits".to_owned(),
+        Some(most) if most < least => format!("`max` is {most}, which is less than `min`, {least}"),
+        _ => return true,
+    };
+    problems.push(node.error(wrong));
+    false
 }
 
 fn count(assertion: &Node, problems: &mut Problems) -> Option<Rule> {
@@ -318,7 +334,8 @@ fn count(assertion: &Node, problems: &mut Problems) -> Option<Rule> {
         problems.push(node.error("`value` needs `min` or `max`"));
         return None;
     }
-    Some(Rule::Count { step: Step::read(node, None, problems)?, least, most })
+    let step = Step::read(node, None, problems)?;
+    is_possible(node, least.unwrap_or(0.0), most, problems).then_some(Rule::Count { step, least, most })
 }
 
 fn sequence(assertion: &Node, problems: &mut Problems) -> Option<Rule> {
@@ -383,8 +400,8 @@ fn skills(inverse: bool, assertion: &Node, problems: &mut Problems) -> Option<Ru
         }
         return Some(Rule::SkillCount { step, least: 1.0, most: None });
     }
-    let usual = if most.is_some() { 0.0 } else { 1.0 };
-    Some(Rule::SkillCount { step, least: least.unwrap_or(usual), most })
+    let least = least.unwrap_or(if most.is_some() { 0.0 } else { 1.0 });
+    is_possible(node, least, most, problems).then_some(Rule::SkillCount { step, least, most })
 }
 
 fn f1(assertion: &Node, problems: &mut Problems) -> Option<Rule> {

@@ -6,6 +6,7 @@ const { createInterface } = require("node:readline");
 const { relative } = require("node:path");
 
 const { program } = require("./program.js");
+const { inTrace } = require("./traces.js");
 
 const PROTOCOL = 1;
 
@@ -240,7 +241,8 @@ const CALLBACKS = {
 };
 
 async function answered(agent, { message, ...context }, signal) {
-  return checked(await agent.answer(message, { ...context, signal }));
+  const answer = () => agent.answer(message, { ...context, signal });
+  return checked(await (context.traces ? inTrace(context.traces, answer) : answer()));
 }
 
 /** An `AssertionError`, such as one of `node:assert`, says that the assertion does not hold. */

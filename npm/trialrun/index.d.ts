@@ -18,17 +18,31 @@ export interface AgentSettings {
   sandbox?: boolean;
   /** False if its answers cost nothing. Default: true. */
   costs?: boolean;
+  /** Set if the OpenTelemetry spans of its instrumentation show what it did. The tracer provider needs `spanProcessor`. */
+  traces?: "otlp";
 }
 
 /** A function that is an agent. */
-export interface Agent extends Required<AgentSettings> {
-  settings: { sandbox: boolean; costs: boolean };
+export interface Agent extends Required<Omit<AgentSettings, "traces">> {
+  settings: { sandbox: boolean; costs: boolean; traces?: "otlp" };
+  traces?: "otlp";
   answer: AgentFunction;
 }
 
 /** Makes a function an agent. */
 export function agent(answer: AgentFunction): Agent;
 export function agent(settings: AgentSettings, answer: AgentFunction): Agent;
+
+/** Sends finished spans with each reply. */
+interface TrialSpanProcessor {
+  onStart(): void;
+  onEnd(span: any): void;
+  forceFlush(): Promise<void>;
+  shutdown(): Promise<void>;
+}
+
+/** Returns a span processor for the program's tracer provider, for agents with `traces`. `OTLPTraceExporter` is that of the program. */
+export function spanProcessor(OTLPTraceExporter: new (config: { url: string }) => any): TrialSpanProcessor;
 
 /** What an assertion may need to know about its trial. */
 export interface CheckContext extends Omit<AssertionCheck, "arguments"> {

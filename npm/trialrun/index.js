@@ -2,16 +2,22 @@
 "use strict";
 
 const { Client, ProtocolError, TrialrunError, Unreachable } = require("./client.js");
+const { api, spanProcessor } = require("./traces.js");
 
 /** Code of errors about tests with problems. */
 const INVALID_TESTS = -32002;
 
-/** Makes a function an agent: `agent(fn)` or `agent({ name, sandbox, costs }, fn)`. */
+/** Makes a function an agent: `agent(fn)` or `agent({ name, sandbox, costs, traces }, fn)`. */
 function agent(first, second) {
   const [settings, answer] = typeof first === "function" ? [{}, first] : [first, second];
   if (typeof answer !== "function") throw new TypeError(`an agent must be a function, not ${kindOf(second ?? first)}`);
   const name = settings.name ?? (answer.name.replace(/[^A-Za-z0-9_.-]/g, "-") || "function");
   const described = { sandbox: settings.sandbox ?? false, costs: settings.costs ?? true };
+  if (settings.traces !== undefined) {
+    if (settings.traces !== "otlp") throw new TypeError(`\`traces\` must be "otlp", not ${JSON.stringify(settings.traces)}`);
+    api();
+    described.traces = settings.traces;
+  }
   return { name, ...described, settings: described, answer };
 }
 
@@ -203,5 +209,5 @@ function expect(actual) {
 
 module.exports = {
   Client, MismatchError, ProtocolError, Run, TrialrunError, Unreachable, agent, assertion, check, compare, expect, list,
-  operator, run, show, trial,
+  operator, run, show, spanProcessor, trial,
 };

@@ -166,6 +166,8 @@ export interface AgentSettings {
   sandbox?: boolean;
   /** False if its answers cost nothing. Default: true. */
   costs?: boolean;
+  /** Set if it sends OpenTelemetry spans, which show what it does. */
+  traces?: "otlp";
 }
 
 /** An assertion or an operator of the client. */
@@ -210,6 +212,7 @@ export interface Options {
   baseline?: boolean;
   /** Do not run cases without their skill */
   no_baseline?: boolean;
+  arms?: string | Array<string>;
   seed?: string | number;
   jobs?: string | number;
   timeout?: string | number;
@@ -452,6 +455,14 @@ export interface Turn {
   content: string | null;
 }
 
+/** Where an agent with `traces` sends its spans, before it answers. */
+export interface TraceTarget {
+  /** Base address for an exporter of OTLP over HTTP. Spans that are sent there belong to the conversation. */
+  endpoint: string;
+  /** W3C `traceparent` of the message, which its spans continue. */
+  traceparent: string;
+}
+
 /** A message to an agent. */
 export interface AgentMessage {
   /** Id of the request that started the run. */
@@ -470,6 +481,7 @@ export interface AgentMessage {
   directory: string | null;
   /** Time limit of the trial in milliseconds. */
   timeout_ms: number;
+  traces?: TraceTarget;
   /** Value from which the message was rendered. */
   input?: unknown;
   /** Script or prompt that the case names. */

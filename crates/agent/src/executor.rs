@@ -4,13 +4,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use model::text::shortened;
-use model::{Ending, Step, Usage, UserMessage};
+use model::{Ending, Usage, UserMessage};
 use sandbox::{BoxFuture, Breakage, Sandbox};
 use serde_json::{Value, json};
 
 use crate::answer::Reported;
 use crate::session::Session;
 use crate::step_recorder::StepRecorder;
+use crate::traces::{AnswerCalls, Inbox, ProgramState, TraceSettings};
 use crate::transcript::{as_text, perform};
 use crate::turn::{Turn, finished, unless_stopped};
 use crate::{Agent, Description, SessionContext};
@@ -38,11 +39,23 @@ pub struct Call {
     pub directory: Option<PathBuf>,
     /// Time limit of the trial in milliseconds.
     pub timeout_ms: u64,
+    /// Where to send the spans of the reply, for an agent of which they are received.
+    pub traces: Option<TraceTarget>,
+}
+
+/// Where the spans of a reply are sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TraceTarget {
+    /// Base address for an exporter of OTLP over HTTP. Spans that are sent there belong to the conversation.
+    pub endpoint: String,
+    /// W3C `traceparent` of the message.
+    pub traceparent: String,
 }
 
 /// An agent that answers each message with a function. It needs no process and no model.
 pub struct Executor {
     description: Description,
+    traces: Option<TraceSettings>,
     execute: Arc<Execute>,
 }
 
@@ -72,7 +85,25 @@ impl Executor {
         F: Fn(Call) -> R + Send + Sync + 'static,
         R: Future<Output = Answer> + Send + 'static,
     {
-        Box::leak(Box::new(Self { description, execute: Arc::new(move |call| Box::pin(execute(call))) }))
+        Self::create(description, None, execute)
+    }
+
+    /// Returns an agent like [`Self::answering`] whose function sends OpenTelemetry spans to [`Call::traces`]. They show
+    /// what it did. It must have sent them when a span ends that covers the whole reply, or within ten seconds.
+    pub fn traced<F, R>(description: Description, execute: F) -> &'static Self
+    where
+        F: Fn(Call) -> R + Send + Sync + 'static,
+        R: Future<Output = Answer> + Send + 'static,
+    {
+        Self::create(description, Some(TraceSettings::USUAL), execute)
+    }
+
+    fn create<F, R>(description: Description, traces: Option<TraceSettings>, execute: F) -> &'static Self
+    where
+        F: Fn(Call) -> R + Send + Sync + 'static,
+        R: Future<Output = Answer> + Send + 'static,
+    {
+        Box::leak(Box::new(Self { description, traces, execute: Arc::new(move |call| Box::pin(execute(call))) }))
     }
 }
 
@@ -88,17 +119,23 @@ impl Agent for Executor {
     }
 
     fn open<'a>(&'a self, context: SessionContext) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>> {
-        let session_id = context.session_id(self.description.name);
-        let session: Box<dyn Session> = Box::new(ExecutorSession {
-            session_id,
-            trial: context.trial.to_string(),
-            sandbox: context.sandbox.clone(),
-            timeout_ms: context.setup.timeout_ms,
-            history: Vec::new(),
-            step_recorder: StepRecorder::default(),
-            execute: Arc::clone(&self.execute),
-        });
-        Box::pin(std::future::ready(Ok(session)))
+        Box::pin(async move {
+            let inbox = match self.traces {
+                Some(traces) => Some(Inbox::of_function(context.state.receivers.receiver(None)?, traces)),
+                None => None,
+            };
+            let session: Box<dyn Session> = Box::new(ExecutorSession {
+                session_id: context.session_id(self.description.name),
+                trial: context.trial.to_string(),
+                sandbox: context.sandbox.clone(),
+                timeout_ms: context.setup.timeout_ms,
+                history: Vec::new(),
+                step_recorder: StepRecorder::default(),
+                inbox,
+                execute: Arc::clone(&self.execute),
+            });
+            Ok(session)
+        })
     }
 }
 
@@ -110,12 +147,18 @@ struct ExecutorSession {
     timeout_ms: u64,
     history: Vec<Value>,
     step_recorder: StepRecorder,
+    /// The spans of the conversation, if they are received.
+    inbox: Option<Inbox>,
     execute: Arc<Execute>,
 }
 
 impl ExecutorSession {
     async fn act(&mut self, message: &UserMessage, turn: &mut Turn) -> Result<(), Ending> {
         self.step_recorder.begin(turn, &self.session_id)?;
+        let traces = match &mut self.inbox {
+            Some(inbox) => Some(TraceTarget { traceparent: inbox.begin(turn).await?, endpoint: inbox.endpoint() }),
+            None => None,
+        };
         turn.waiting("agent");
         let call = Call {
             trial: self.trial.clone(),
@@ -124,20 +167,27 @@ impl ExecutorSession {
             history: self.history.clone(),
             directory: self.sandbox.as_ref().map(|sandbox| sandbox.work().to_owned()),
             timeout_ms: self.timeout_ms,
+            traces,
         };
         let answered = unless_stopped(turn.stopping(), (self.execute)(call)).await;
         let answer = answered.and_then(|value| read(value?)).inspect_err(|_| turn.misses_calls())?;
         answer.warnings.iter().for_each(|warning| turn.warn(format!("unexpected content in the answer: {warning}")));
-        if !answer.tells_calls {
-            turn.record(Step::CallsUnreported)?;
+        let report = match &mut self.inbox {
+            Some(inbox) => Some(inbox.collect(ProgramState::Running, turn).await?),
+            None => None,
+        };
+        let tools = answer.turns.iter().flat_map(|turn| &turn.calls).map(|call| call.name.as_str()).collect();
+        let calls = AnswerCalls { text: answer.text.as_deref(), are_listed: answer.tells_calls, tools };
+        if !calls.record(report.as_ref(), turn).await? {
+            perform(&answer.turns, &mut self.step_recorder, turn).await?;
         }
-        perform(&answer.turns, &mut self.step_recorder, turn).await?;
+        let usage = report.map_or(answer.usage, |report| report.usage(answer.usage));
         if let Some(reason) = answer.error {
             return Err(Ending::GaveUp { reason });
         }
         self.history.push(json!({"role": "user", "content": message.text}));
         self.history.push(json!({"role": "assistant", "content": answer.text}));
-        turn.record(finished(false, answer.usage, answer.text, answer.result))
+        turn.record(finished(false, usage, answer.text, answer.result))
     }
 }
 
@@ -160,8 +210,14 @@ impl Session for ExecutorSession {
     fn send<'a>(&'a mut self, message: &'a UserMessage, turn: &'a mut Turn) -> BoxFuture<'a, Ending> {
         Box::pin(async move {
             let ending = self.act(message, turn).await.err().unwrap_or(Ending::Finished);
+            let mut usage = Usage::default();
+            if ending != Ending::Finished
+                && let Some(inbox) = self.inbox.as_mut().filter(|inbox| inbox.is_open())
+            {
+                usage = inbox.collect_failed(turn).await;
+            }
             if matches!(ending, Ending::GaveUp { .. }) {
-                let _ = turn.record(finished(true, Usage::default(), None, None));
+                let _ = turn.record(finished(true, usage, None, None));
             }
             ending
         })

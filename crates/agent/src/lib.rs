@@ -86,7 +86,7 @@ pub use call_ids::CallIds;
 pub use conversation::{Conversation, Origin};
 pub use description::{Costs, Description};
 pub use event_sink::EventSink;
-pub use executor::{Call, Executor};
+pub use executor::{Call, Executor, TraceTarget};
 pub use forged_reply::forged_replies;
 pub use pricing::{Bill, Pricing};
 pub use program::Program;

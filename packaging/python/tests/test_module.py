@@ -374,3 +374,33 @@ def test_an_expectation_after_a_fork_has_a_program_of_its_own():
         os._exit(0 if trialrun.expect("Paris").match("/^P/") else 1)
     assert os.waitpid(pid, 0)[1] == 0
     trialrun.expect(1).matches(1)
+
+
+def test_the_spans_of_a_function_show_what_it_did():
+    trace = pytest.importorskip("opentelemetry.trace")
+    pytest.importorskip("opentelemetry.exporter.otlp.proto.http")
+
+    def work(order):
+        call = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "lookup", "gen_ai.tool.call.arguments": order}
+        answer = {"gen_ai.operation.name": "chat", "gen_ai.response.finish_reasons": ["stop"]}
+        for attributes in (call, answer):
+            with trace.get_tracer("test").start_as_current_span("work", attributes=attributes):
+                pass
+
+    @trialrun.agent(costs=False, traces="otlp")
+    def plain(message):
+        work('{"id": 7}')
+        return "sent"
+
+    @trialrun.agent(costs=False, traces="otlp")
+    async def awaited(message):
+        await asyncio.sleep(0)
+        work('{"id": 8}')
+        return "sent"
+
+    for bot, number in ((plain, 7), (awaited, 8)):
+        expected = [{"tool_called": {"tool": "lookup", "args_match": {"id": number}}}, {"no_tool_called": {"tool": "refund"}}]
+        run = trialrun.trial("Where is my order?", agent=bot, expect=expected, trials=3)
+        assert run.passed, run.failure
+    with pytest.raises(ValueError, match='`traces` must be "otlp", not \'zipkin\''):
+        trialrun.agent(traces="zipkin")(lambda message: "")

@@ -32,8 +32,10 @@ pub(crate) struct Inbox {
     receiver: Arc<Receiver>,
     mailbox: Arc<Mailbox>,
     settings: TraceSettings,
-    /// Part of the address of the conversation's own process, if it has one.
+    /// Part of the address of the conversation's own process or function, if it has one.
     token: Option<String>,
+    /// Where spans must be exported to, as a hint.
+    place: String,
     /// Ids of the last message.
     context: TraceContext,
     /// Permit for the message in progress, if there may be only one at a time.
@@ -53,31 +55,48 @@ pub(crate) enum ProgramState {
 impl Inbox {
     /// Opens the inbox of a conversation with a process of its own.
     pub(crate) fn of_process(receiver: Arc<Receiver>, settings: TraceSettings) -> Self {
-        let inbox = Self::new(receiver, settings, Some(uuid::Uuid::new_v4().simple().to_string()));
-        inbox.receiver.open(inbox.token.as_deref().unwrap_or_default(), &inbox.mailbox);
-        inbox
+        Self::with_address(receiver, settings, "OTEL_EXPORTER_OTLP_ENDPOINT")
+    }
+
+    /// Opens the inbox of a conversation with a function, which gets an address for it with each message.
+    pub(crate) fn of_function(receiver: Arc<Receiver>, settings: TraceSettings) -> Self {
+        Self::with_address(receiver, settings, "the endpoint that it gets with the message")
     }
 
     /// Opens the inbox of a conversation with a process that others use, too.
     pub(crate) fn of_shared(receiver: Arc<Receiver>, settings: TraceSettings) -> Self {
-        Self::new(receiver, settings, None)
+        let place = format!("{}/v1/traces", receiver.endpoint(None));
+        Self::new(receiver, settings, None, place)
     }
 
-    fn new(receiver: Arc<Receiver>, settings: TraceSettings, token: Option<String>) -> Self {
+    fn with_address(receiver: Arc<Receiver>, settings: TraceSettings, place: &str) -> Self {
+        let token = uuid::Uuid::new_v4().simple().to_string();
+        let inbox = Self::new(receiver, settings, Some(token.clone()), place.to_owned());
+        inbox.receiver.open(&token, &inbox.mailbox);
+        inbox
+    }
+
+    fn new(receiver: Arc<Receiver>, settings: TraceSettings, token: Option<String>, place: String) -> Self {
         Self {
             receiver,
             mailbox: Arc::default(),
             settings,
             token,
+            place,
             context: TraceContext::new(),
             alone: None,
             is_open: false,
         }
     }
 
+    /// Returns the base address to which the conversation's spans are exported.
+    pub(crate) fn endpoint(&self) -> String {
+        self.receiver.endpoint(self.token.as_deref())
+    }
+
     /// Returns the variables with which the conversation's own process exports its spans.
     pub(crate) fn variables(&self, trial: &TrialId) -> Vec<(String, String)> {
-        let mut variables = exporter_variables(&self.receiver.endpoint(self.token.as_deref()));
+        let mut variables = exporter_variables(&self.endpoint());
         let attributes = format!("trialrun.trial.id={}", percent_encoded(&trial.to_string()));
         variables.push(("OTEL_RESOURCE_ATTRIBUTES".to_owned(), attributes));
         variables
@@ -170,8 +189,7 @@ impl Inbox {
             late: mem::take(&mut received.late),
             unread: mem::take(&mut received.unread),
             waited: (!is_complete).then_some(most),
-            endpoint: self.receiver.endpoint(None),
-            is_shared: self.token.is_none(),
+            place: self.place.clone(),
             is_foreign: self.token.is_none() && !spans.iter().all(is_own),
         };
         received.bytes = 0;

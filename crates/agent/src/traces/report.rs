@@ -73,10 +73,8 @@ pub(super) struct Missing {
     pub(super) unread: Vec<String>,
     /// How long they were waited for in vain.
     pub(super) waited: Option<Duration>,
-    /// Address at which they are received.
-    pub(super) endpoint: String,
-    /// True if the program serves several conversations.
-    pub(super) is_shared: bool,
+    /// Where the program must export them to.
+    pub(super) place: String,
     /// True if spans were attributed to the conversation because it was the only one.
     pub(super) is_foreign: bool,
 }
@@ -94,7 +92,7 @@ impl SpanReport {
 
     /// Returns the reason why there may be calls that the spans do not show.
     fn reason(&self) -> Option<String> {
-        let Missing { is_full, strays, unread, waited, endpoint, is_shared, .. } = &self.missing;
+        let Missing { is_full, strays, unread, waited, place, .. } = &self.missing;
         if *is_full {
             return Some("the bot sent more spans for one reply than trialrun keeps (64 MiB, 20,000 spans)".to_owned());
         }
@@ -111,11 +109,7 @@ impl SpanReport {
             return self.trace.incomplete.clone();
         }
         let within = waited.map(|waited| format!(" within {} s after its answer", waited.as_secs_f64()));
-        let hint = match is_shared {
-            true => format!("; does it export them to {endpoint}/v1/traces?"),
-            false => "; does it export them to OTEL_EXPORTER_OTLP_ENDPOINT?".to_owned(),
-        };
-        Some(format!("the bot sent no spans{}{hint}", within.unwrap_or_default()))
+        Some(format!("the bot sent no spans{}; does it export them to {place}?", within.unwrap_or_default()))
     }
 
     /// Records the model requests and tool calls of a reply with the answer `text`, and where they come from. `listed`

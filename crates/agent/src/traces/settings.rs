@@ -34,12 +34,14 @@ pub(crate) enum TraceKeys {
 }
 
 impl TraceSettings {
+    /// Settings of an agent that only enables spans.
+    pub(crate) const USUAL: Self = Self { wait: Duration::from_millis(WAIT_MS), port: None, one_at_a_time: false };
+
     /// Reads `traces`. Returns `None` if it has errors, which are added to `problems`.
     pub(crate) fn read(node: &Node, keys: TraceKeys, problems: &mut Problems) -> Option<Self> {
         const KINDS: [(&str, ()); 1] = [("otlp", ())];
-        let usual = Self { wait: Duration::from_millis(WAIT_MS), port: None, one_at_a_time: false };
         if !matches!(node.kind, NodeKind::Map(_)) {
-            return decode::choice(node, "`traces`", &KINDS, problems).map(|()| usual);
+            return decode::choice(node, "`traces`", &KINDS, problems).map(|()| Self::USUAL);
         }
         let before = problems.len();
         let mut fields = Fields::of(node, "`traces`", problems)?.in_either_case();

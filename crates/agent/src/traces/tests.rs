@@ -16,6 +16,8 @@ use super::mailbox::Mailbox;
 use super::receiver::{Receiver, Receivers};
 use super::report::{Missing, SpanReport};
 use super::settings::{TraceKeys, TraceSettings};
+use crate::Description;
+use crate::executor::{Executor, TraceTarget};
 use crate::http_client::HttpClients;
 use crate::subprocess::Subprocess;
 use crate::tests::harness::{AgentHarness, Bare, TestRun, case, configured, new_run};
@@ -334,4 +336,27 @@ async fn a_program_gets_the_variables_and_the_reason_why_its_calls_are_not_known
     assert_eq!(answers[0][3], "trialrun.trial.id=suite::a%20b%40agent%231");
     let missing = played.turn.trace().missing_calls().unwrap();
     assert!(missing.starts_with("the bot sent no spans"), "{missing}");
+}
+
+/// Returns an agent that is a function which sends these spans to the address in its message, and then answers.
+fn traced(answer: &'static str, spans: fn(&str) -> Vec<Value>) -> &'static Executor {
+    Executor::traced(Description::new("function", "a function"), move |call| async move {
+        let TraceTarget { endpoint, traceparent } = call.traces.unwrap();
+        send(&endpoint, &spans(&traceparent)).await;
+        if answer.is_empty() { Err(Ending::GaveUp { reason: "no idea".to_owned() }) } else { Ok(json!(answer)) }
+    })
+}
+
+#[tokio::test]
+async fn a_function_is_tested_for_what_its_spans_show() {
+    let mut harness = AgentHarness::for_case(case("a", &["go"]));
+    harness.state = new_run();
+    let bot = traced("Done.", |trace| vec![tool(trace, 2, "find"), answered(trace, 3), span(trace, 1, &json!({}))]);
+    let run = harness.play(bot).await.unwrap();
+    assert_eq!((run.calls(), run.answer()), (vec![("find", "done", false)], Some("Done.")));
+    assert_eq!((run.turn.trace().missing_calls(), run.endings.last()), (None, Some(&Ending::Finished)));
+    let failing = traced("", |trace| vec![tool(trace, 2, "find")]);
+    let run = harness.play(failing).await.unwrap();
+    assert_eq!(run.calls(), [("find", "done", false)], "what it did before it failed is kept");
+    assert!(run.turn.trace().missing_calls().is_some());
 }

@@ -59,7 +59,7 @@ fn the_npm_package_starts_the_program_of_its_platform() {
     );
     let (wrapper, files) = pack("trialrun");
     let types_and_modules = ["client.js", "index.d.ts", "index.js", "jest.d.ts", "jest.js", "matchers.js"];
-    let others = ["package.json", "program.js", "rpc.d.ts"];
+    let others = ["package.json", "program.js", "rpc.d.ts", "traces.js"];
     let vitest = ["vitest-reporter.d.mts", "vitest-reporter.mjs", "vitest.d.mts", "vitest.mjs"];
     let first = ["LICENSE-APACHE", "LICENSE-MIT", "README.md", "bin/trialrun.js"];
     assert_eq!(files, [&first[..], &types_and_modules, &others, &vitest].concat());

@@ -4,9 +4,9 @@ import inspect
 import os
 import traceback
 from pathlib import Path
-from typing import Any, Awaitable, Callable, Dict, List, Mapping, Optional, Union, cast, overload
+from typing import Any, Awaitable, Callable, Dict, List, Literal, Mapping, Optional, Union, cast, overload
 
-from ._protocol import AgentMessage, AgentSettings, Answer, Turn
+from ._protocol import AgentMessage, AgentSettings, Answer, TraceTarget, Turn
 
 Reply = Union[str, Answer, Mapping[str, Any]]
 """What an agent returns: the text, or a map with ``text``, ``tool_calls``, ``usage`` or ``error``."""
@@ -40,6 +40,8 @@ class Message(str):
     """Persona of the user."""
     options: Dict[str, Any]
     """Options of the case."""
+    traces: Optional[TraceTarget]
+    """Where its spans are sent; None if the agent has no ``traces``."""
 
     @classmethod
     def of(cls, sent: AgentMessage) -> "Message":
@@ -57,6 +59,7 @@ class Message(str):
         message.vars = sent.get("vars", {})
         message.persona = sent.get("persona", {})
         message.options = sent.get("options", {})
+        message.traces = sent.get("traces")
         return message
 
 
@@ -67,13 +70,27 @@ class Unreachable(Exception):
 class Agent:
     """A function that is an agent. It can still be called."""
 
-    def __init__(self, function: Function, name: str, sandbox: bool, costs: bool) -> None:
+    def __init__(
+        self, function: Function, name: str, sandbox: bool, costs: bool, traces: Optional[Literal["otlp"]] = None
+    ) -> None:
         if not callable(function):
             raise TypeError(f"an agent must be a function, not {type(function).__name__}")
+        if traces not in (None, "otlp"):
+            raise ValueError(f"`traces` must be \"otlp\", not {traces!r}")
+        if traces is not None:
+            try:
+                from . import _traces
+            except ImportError as error:
+                raise ImportError(
+                    f"`traces` needs two packages ({error}): "
+                    "pip install opentelemetry-sdk opentelemetry-exporter-otlp-proto-http"
+                ) from error
+            self._call_traced = _traces.call
         self.function = function
         self.name = name
         self.sandbox = sandbox
         self.costs = costs
+        self.traces = traces
         self.__doc__ = function.__doc__
 
     def __call__(self, message: str) -> Union[Reply, Awaitable[Reply]]:
@@ -84,7 +101,10 @@ class Agent:
 
     def call(self, params: Any) -> Any:
         """Calls the function with the parameters of a callback."""
-        return self.function(Message.of(params))
+        message = Message.of(params)
+        if message.traces is None:
+            return self.function(message)
+        return self._call_traced(self.function, message, message.traces)
 
     def result(self, reply: object) -> object:
         """Returns the result to send."""
@@ -96,7 +116,10 @@ class Agent:
     @property
     def settings(self) -> AgentSettings:
         """Returns what the program needs to know about the agent."""
-        return {"sandbox": self.sandbox, "costs": self.costs}
+        settings: AgentSettings = {"sandbox": self.sandbox, "costs": self.costs}
+        if self.traces is not None:
+            settings["traces"] = self.traces
+        return settings
 
 
 @overload
@@ -105,21 +128,27 @@ def agent(function: Function) -> Agent: ...
 
 @overload
 def agent(
-    *, name: Optional[str] = None, sandbox: bool = False, costs: bool = True
+    *, name: Optional[str] = None, sandbox: bool = False, costs: bool = True, traces: Optional[Literal["otlp"]] = None
 ) -> Callable[[Function], Agent]: ...
 
 
 def agent(
-    function: Optional[Function] = None, *, name: Optional[str] = None, sandbox: bool = False, costs: bool = True
+    function: Optional[Function] = None,
+    *,
+    name: Optional[str] = None,
+    sandbox: bool = False,
+    costs: bool = True,
+    traces: Optional[Literal["otlp"]] = None,
 ) -> Union[Agent, Callable[[Function], Agent]]:
     """Makes a function an agent. The function may be a coroutine.
 
     ``name`` is its name in reports, by default that of the function. With ``sandbox``, every trial has a directory, in
-    which the agent works. ``costs=False`` says that its answers cost nothing.
+    which the agent works. ``costs=False`` says that its answers cost nothing. With ``traces="otlp"``, the OpenTelemetry spans
+    of its instrumentation show what it did.
     """
 
     def make(function: Function) -> Agent:
-        return Agent(function, name or name_of(function), sandbox, costs)
+        return Agent(function, name or name_of(function), sandbox, costs, traces)
 
     return make if function is None else make(function)
 

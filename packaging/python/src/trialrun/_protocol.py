@@ -189,6 +189,8 @@ class AgentSettings(TypedDict, total=False):
     """True if it works in a directory, so that every trial needs a sandbox. Default: false; a case with files has one anyway."""
     costs: bool
     """False if its answers cost nothing. Default: true."""
+    traces: Literal["otlp"]
+    """Set if it sends OpenTelemetry spans, which show what it does."""
 
 
 class FunctionSettings(TypedDict, total=False):
@@ -236,6 +238,7 @@ class Options(TypedDict, total=False):
     baseline: bool
     no_baseline: bool
     """Do not run cases without their skill"""
+    arms: Union[str, List[str]]
     seed: Union[str, float]
     jobs: Union[str, float]
     timeout: Union[str, float]
@@ -493,6 +496,15 @@ class Turn(TypedDict):
     """The text."""
 
 
+class TraceTarget(TypedDict):
+    """Where an agent with `traces` sends its spans, before it answers."""
+
+    endpoint: str
+    """Base address for an exporter of OTLP over HTTP. Spans that are sent there belong to the conversation."""
+    traceparent: str
+    """W3C `traceparent` of the message, which its spans continue."""
+
+
 class _AgentMessage(TypedDict):
     run: Union[str, int]
     """Id of the request that started the run."""
@@ -515,6 +527,7 @@ class _AgentMessage(TypedDict):
 class AgentMessage(_AgentMessage, total=False):
     """A message to an agent."""
 
+    traces: TraceTarget
     input: Any
     """Value from which the message was rendered."""
     script: str
@@ -655,6 +668,7 @@ OPTIONS = frozenset([
     "precision",
     "baseline",
     "no_baseline",
+    "arms",
     "seed",
     "jobs",
     "timeout",

@@ -21,11 +21,20 @@ pub struct AgentSettings {
     pub sandbox: bool,
     /// False if its answers cost nothing, so that a cost which it does not report is 0.
     pub costs: bool,
+    /// Set if its spans are received.
+    pub traces: Option<Traces>,
+}
+
+/// Protocol by which the client sends spans.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Traces {
+    Otlp,
 }
 
 impl Default for AgentSettings {
     fn default() -> Self {
-        Self { sandbox: false, costs: true }
+        Self { sandbox: false, costs: true, traces: None }
     }
 }
 
@@ -59,10 +68,14 @@ pub fn agent(
         ..Description::new(name, "a function of the program that uses trialrun")
     };
     let (connection, run) = (Arc::clone(connection), run.clone());
-    Ok(Executor::answering(description, move |call| {
+    let answer = move |call: agent::Call| {
         let (connection, params) = (Arc::clone(&connection), params(&run, name, &call));
         async move { connection.call("agent/send", &params).await.map_err(ending) }
-    }))
+    };
+    Ok(match settings.traces {
+        Some(Traces::Otlp) => Executor::traced(description, answer),
+        None => Executor::answering(description, answer),
+    })
 }
 
 /// Returns the parameters of the callback.
@@ -77,6 +90,9 @@ fn params(run: &Value, agent: &str, call: &agent::Call) -> Value {
         "directory": call.directory,
         "timeout_ms": call.timeout_ms,
     });
+    if let Some(traces) = &call.traces {
+        params["traces"] = json!({ "endpoint": traces.endpoint, "traceparent": traces.traceparent });
+    }
     let more = serde_json::to_value(&call.message).unwrap_or_default();
     if let (Some(params), Value::Object(more)) = (params.as_object_mut(), more) {
         params.extend(more.into_iter().filter(|(name, _)| name != "text"));

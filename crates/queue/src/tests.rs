@@ -291,6 +291,23 @@ fn a_run_without_a_coordinator_can_be_taken_over() {
 }
 
 #[test]
+fn a_run_that_nobody_resumes_is_forgotten_when_another_one_ends() {
+    let queue = Queue::new();
+    for id in ["forgotten", "dead", "ends"] {
+        queue.enter(&run(id), &[trial(id, &[], &[])]);
+    }
+    for (id, age) in [("forgotten", "31 days"), ("dead", "29 days")] {
+        queue.sql(&format!("UPDATE queue_runs SET coordinator_until = now() - interval '{age}' WHERE id = '{id}'"));
+    }
+    queue.wait(queue.database.end_run("ends"));
+    let left = queue.wait(queue.database.queued_runs());
+    assert_eq!(left.iter().map(|run| run.id.as_str()).collect::<Vec<_>>(), ["dead"]);
+    for (table, rows) in [("queue_trials", 1), ("queue_files", 1), ("queue_blobs", 1), ("queue_runs", 2)] {
+        assert_eq!(queue.count(&format!("SELECT count(*) FROM {table}")), rows, "{table}");
+    }
+}
+
+#[test]
 fn a_bundle_is_the_same_after_the_way_through_the_queue() {
     let queue = Queue::new();
     let files = [("tests/a.yaml", false), ("bin/run", true)];

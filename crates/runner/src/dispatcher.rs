@@ -70,9 +70,6 @@ pub async fn run(
     let fixed = fixed.into_iter().map(Job::Trial);
     let queue = JobQueue::new(fixed, sequential, Arc::clone(&shared), Lanes::lane_of(lanes));
     let ended = dispatch(queue, shared, info, plan.earlier, controls, listener).await;
-    if let Some(place) = place {
-        place.end().await;
-    }
     if let Some(state) = state {
         state.close().await;
     }
@@ -188,6 +185,10 @@ async fn dispatch(
     let left_over = dispatcher.shared.registry.remove_all();
     if can_begin {
         dispatcher.around(HookKind::PostRun, &mut controls).await;
+    }
+    // Before the end is recorded: only a run that has not ended is resumed, and then leaves nothing at the place.
+    if let Some(elsewhere) = &dispatcher.shared.elsewhere {
+        elsewhere.place.end().await;
     }
     let bus = Arc::clone(&dispatcher.bus);
     let (summary, stopped_by) = (bus.summary(), dispatcher.stopped_by.take());

@@ -334,7 +334,8 @@ impl Database {
         self.rows(sql, &[&run, &needs], |row| row.get(0)).await
     }
 
-    /// Ends a run: removes what only its workers needed. The events of lost attempts stay for a month.
+    /// Ends a run: removes what only its workers needed. The events of lost attempts stay for a month, and so does a run
+    /// whose coordinator died, unless it is resumed.
     pub(crate) async fn end_run(&self, run: &str) -> Result<(), QueueError> {
         self.retry(|| async {
             let mut client = self.connection().await?;
@@ -352,7 +353,7 @@ impl Database {
                 .await?;
             client
                 .batch_execute(
-                    "DELETE FROM queue_runs WHERE state = 'finished' AND created_at < now() - interval '30 days';
+                    "DELETE FROM queue_runs WHERE coordinator_until < now() - interval '30 days';
                      DELETE FROM queue_workers WHERE seen_at < now() - interval '1 day';
                      DELETE FROM queue_pauses WHERE until < now();
                      DELETE FROM queue_files WHERE bundle NOT IN (

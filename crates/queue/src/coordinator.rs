@@ -2,10 +2,11 @@
 //! however busy the trials are.
 
 use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use model::{AttemptRecord, CassetteMode, Event, Isolation, RemoteMode, RunInfo};
+use model::{AttemptRecord, CassetteMode, Event, Isolation, RemoteMode, RunInfo, TrialId};
 use runner::{ChangedBudget, Place, PlaceState, PlannedTrial, Progress};
 use sandbox::{BoxFuture, Breakage, Host};
 use session::{Planned, Session, TrialSpecs};
@@ -53,6 +54,10 @@ pub struct Coordinator {
     commands: mpsc::UnboundedSender<Command>,
     state: watch::Receiver<PlaceState>,
     specs: TrialSpecs,
+    /// Folder of the project.
+    root: PathBuf,
+    /// Files that workers get.
+    sent: HashSet<PathBuf>,
     needs: NeedsOfPlan,
     /// True if a trial needs the version of its agent that the first ones have.
     same_version: bool,
@@ -84,6 +89,8 @@ impl Coordinator {
         let spec = planned.spec.limited_to(cases);
         let spec = session.spec_to_json(&spec).map_err(|error| QueueError::Refused(error.to_string()))?;
         let specs = session.trial_specs(planned);
+        let root = session.project.root.clone();
+        let sent = bundle.files.iter().map(|file| root.join(&file.path)).collect();
         let budget = &planned.plan.settings.limits;
         let (cost, tokens) = spent(&planned.plan.earlier.summary);
         let run = EnteredRun {
@@ -129,6 +136,8 @@ impl Coordinator {
             commands,
             state,
             specs,
+            root,
+            sent,
             needs: NeedsOfPlan::of(&planned.plan),
             same_version,
             host: Arc::clone(&session.host),
@@ -150,6 +159,17 @@ impl Coordinator {
             needs.push(unchosen(trial.agent.name()));
         }
         needs
+    }
+
+    /// Returns the reason why no worker can run the trial, if one of its files is not sent. A file outside of the project
+    /// may be the same on another machine.
+    fn lacks(&self, trial: &TrialId) -> Option<String> {
+        let is_left_out = |file: &&Path| file.starts_with(&self.root) && !self.sent.contains(*file);
+        let file = session::shown(self.specs.files(trial).find(is_left_out)?, &self.root);
+        Some(format!(
+            "the trial may depend on {file}, which is not sent to workers: git ignores it, it is a link, or its name is \
+             that of a file with keys"
+        ))
     }
 
     fn send(&self, command: Command) {
@@ -224,6 +244,10 @@ impl Place for Coordinator {
 
     fn submit(&self, trial: &PlannedTrial, earlier: &[AttemptRecord]) -> mpsc::Receiver<Progress> {
         let (progress, receiver) = mpsc::channel(CHUNKS);
+        if let Some(reason) = self.lacks(&trial.id()) {
+            let _ = progress.try_send(Progress::Refused(Breakage::environment(reason).for_good()));
+            return receiver;
+        }
         let spec = self.specs.get(&trial.id()).and_then(|spec| serde_json::to_string(&spec).ok());
         let (Some(spec), Ok(earlier)) = (spec, serde_json::to_string(earlier)) else {
             let _ = progress.try_send(Progress::Refused(Breakage::harness("the trial has no description")));

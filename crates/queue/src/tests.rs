@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
+use runner::{Place as _, PlannedTrial, Progress};
 use sandbox::Host;
 use sandbox::supervise::Supervisor;
 use session::{Overrides, Place, Session};
@@ -12,6 +14,7 @@ use testkit::PostgresServer;
 use tokio::runtime::Runtime;
 
 use crate::bundle::{Bundle, BundleFile};
+use crate::coordinator::{Coordinator, CoordinatorOptions};
 use crate::database::Database;
 use crate::statements::Announcement;
 use crate::statements::coordinator::{LostTrial, NewRun, NewTrial};
@@ -377,4 +380,54 @@ fn a_bundle_has_the_files_that_the_plan_names_without_ignored_files_and_secrets(
     std::fs::write(root.join("tests/rows.csv"), "says\ncorrect-horse-battery\n").unwrap();
     let refused = collect(&[("MY_API_KEY", "correct-horse-battery")]).err().unwrap().to_string();
     assert!(refused.starts_with("tests/rows.csv contains a secret"), "{refused}");
+}
+
+#[test]
+fn a_trial_that_depends_on_a_file_that_is_not_sent_is_refused_with_its_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    for (file, text) in [
+        (
+            "trialrun.yaml",
+            "agents:\n  built: {type: subprocess, command: [node, dist/bot.js]}\n  plain: {type: subprocess, command: [node, \
+             bot.js]}\n",
+        ),
+        (".gitignore", "dist\n.cache\n"),
+        ("dist/bot.js", ""),
+        ("bot.js", ""),
+        ("skills/refunds/SKILL.md", "---\nname: refunds\ndescription: d\n---\nRefund it.\n"),
+        ("tests/built.yaml", "scenario: built\nagent: built\nuser_prompt: a\nassertions: [{contains: a}]\n"),
+        ("tests/plain.yaml", "scenario: plain\nagent: plain\nuser_prompt: a\nassertions: [{contains: a}]\n"),
+        (
+            "skills/refunds/tests/skill.yaml",
+            "scenario: skill\nagent: plain\nskill: refunds\nuser_prompt: a\nassertions: [{contains: a}]\n",
+        ),
+    ] {
+        std::fs::create_dir_all(root.join(file).parent().unwrap()).unwrap();
+        std::fs::write(root.join(file), text).unwrap();
+    }
+    let refused = || {
+        let session = session(&root, &[]);
+        let planned = session.plan(&session.resolve(&Overrides::default()).unwrap()).unwrap();
+        let options = CoordinatorOptions {
+            settings: Settings::from_url(&PostgresServer::shared().url()).unwrap(),
+            limits: Vec::new(),
+            patience: Duration::from_secs(60),
+            same_version: false,
+            resumed: None,
+            notice: Box::new(|_| {}),
+        };
+        let coordinator = Coordinator::new(&session, &planned, options).unwrap();
+        let refusal = |trial: &PlannedTrial| match coordinator.submit(trial, &[]).try_recv() {
+            Ok(Progress::Refused(breakage)) => Some(format!("{}: {}", trial.case_id, breakage.reason)),
+            _ => None,
+        };
+        planned.plan.trials.iter().filter_map(refusal).collect::<Vec<_>>()
+    };
+    let [built] = refused().try_into().unwrap();
+    assert!(built.starts_with("built: the trial may depend on dist/bot.js, which is not sent to workers"), "{built}");
+    std::fs::create_dir_all(root.join("skills/refunds/.cache")).unwrap();
+    std::fs::write(root.join("skills/refunds/.cache/index"), "").unwrap();
+    let both = refused().join("\n");
+    assert!(both.contains("skill: the trial may depend on skills/refunds/.cache/index, which"), "{both}");
 }

@@ -48,18 +48,24 @@ impl<'a> ContentHashes<'a> {
         named
     }
 
-    /// Returns the SHA-256 of an agent's configuration without secrets, and of the files that it names and the modules
-    /// that these import. Paths in the project count relative to it.
-    pub(crate) fn of_agent(&mut self, config: &Configured, mask: &Mask) -> String {
+    /// Returns the SHA-256 of an agent's configuration without secrets, and of its `files`. Paths in the project count
+    /// relative to it.
+    pub(crate) fn of_agent(&mut self, config: &Configured, files: &BTreeSet<PathBuf>, mask: &Mask) -> String {
         let mut value = config.node.to_json();
-        let files = with_imports(named_in_value(&value, &config.directory));
         mask.value(&mut value);
         let text = value.to_string().replace(&format!("{}/", self.root.display()), "");
         let mut all = Sha256::new();
         all.update(text);
-        all.update(self.of_files(files));
+        all.update(self.of_files(files.iter().cloned()));
         model::text::hex(&all.finalize())
     }
+}
+
+/// Returns the files that an agent's configuration names, with the modules that these import.
+pub(crate) fn files_of_agent(config: &Configured) -> BTreeSet<PathBuf> {
+    let mut files = with_imports(named_in_value(&config.node.to_json(), &config.directory));
+    files.retain(|path| path.is_file());
+    files
 }
 
 /// Returns all files below `folder`.

@@ -1,14 +1,14 @@
 //! Trials as data, from which another process with a copy of the project can run them.
 
-use std::collections::{HashMap, HashSet};
-use std::path::PathBuf;
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use model::{Arm, Limits, SkillInfo, TrialId};
 use runner::PlannedTrial;
 use serde::{Deserialize, Serialize};
 
-use crate::content_hash::{ContentHashes, files_below};
+use crate::content_hash::{ContentHashes, files_below, files_of_agent};
 use crate::dependencies::{self, Dependencies};
 use crate::error::Error;
 use crate::path::{normalize, shown};
@@ -64,17 +64,30 @@ pub struct Policy {
     pub permission_mode: String,
 }
 
+/// Files that several trials share.
+type Files = Arc<BTreeSet<PathBuf>>;
+
 /// The trials of a plan as data. What repetitions share is kept once.
 pub struct TrialSpecs {
     /// Each case under one arm, as the trial with its first planned repetition.
-    cases: HashMap<[Arc<str>; 3], TrialSpec>,
+    cases: HashMap<[Arc<str>; 3], (TrialSpec, Vec<Files>)>,
 }
 
 impl TrialSpecs {
     /// Returns the trial with that id, if its case and its arm are planned.
     pub fn get(&self, id: &TrialId) -> Option<TrialSpec> {
-        let of_case = self.cases.get(&[&id.suite, &id.case, &id.arm].map(Arc::clone))?;
+        let (of_case, _) = self.of_case(id)?;
         Some(TrialSpec { id: id.clone(), ..of_case.clone() })
+    }
+
+    /// Returns the files that must have the same content wherever the trial runs.
+    pub fn files(&self, id: &TrialId) -> impl Iterator<Item = &Path> {
+        let sets = self.of_case(id).into_iter().flat_map(|(_, files)| files);
+        sets.flat_map(|files| files.iter()).map(PathBuf::as_path)
+    }
+
+    fn of_case(&self, id: &TrialId) -> Option<&(TrialSpec, Vec<Files>)> {
+        self.cases.get(&[&id.suite, &id.case, &id.arm].map(Arc::clone))
     }
 }
 
@@ -83,8 +96,9 @@ impl Session {
     pub fn trial_specs(&self, planned: &Planned) -> TrialSpecs {
         let of_suites = dependencies::of_suites(self, &planned.plan.trials);
         let mut hashes = ContentHashes::new(&self.project.root);
-        let mut of_cases: HashMap<(PathBuf, PathBuf, Vec<PathBuf>), String> = HashMap::new();
-        let mut of_agents: HashMap<String, String> = HashMap::new();
+        let mut of_cases: HashMap<(PathBuf, PathBuf, Vec<PathBuf>), (String, Files)> = HashMap::new();
+        let mut of_agents: HashMap<String, (String, Files)> = HashMap::new();
+        let mut of_skills: HashMap<PathBuf, Files> = HashMap::new();
         let mask = self.mask();
         let sandboxes = &planned.plan.settings.sandbox;
         let mut spec = |trial: &PlannedTrial| {
@@ -92,17 +106,30 @@ impl Session {
             let file = normalize(&self.cwd.join(written));
             let copied: Vec<PathBuf> = trial.case.source_folders().map(|folder| self.cwd.join(folder)).collect();
             let key = (trial.file.to_path_buf(), file.clone(), copied);
-            let content_hash = of_cases.entry(key).or_insert_with_key(|(suite, file, copied)| {
+            let (content_hash, files) = of_cases.entry(key).or_insert_with_key(|(suite, file, copied)| {
                 let depends_on = of_suites.get(suite).into_iter().flat_map(Dependencies::paths);
                 let copied = copied.iter().flat_map(|folder| files_below(folder));
-                hashes.of_files(depends_on.chain([file]).cloned().chain(copied))
+                let files = depends_on.chain([file]).filter(|path| path.is_file()).cloned().chain(copied);
+                let files: BTreeSet<PathBuf> = files.collect();
+                (hashes.of_files(files.iter().cloned()), Arc::new(files))
             });
-            let content_hash = content_hash.clone();
+            let (content_hash, mut files) = (content_hash.clone(), vec![Arc::clone(files)]);
             let agent_hash = trial.config.as_ref().map(|config| {
-                let hash = of_agents.entry(config.name.clone()).or_insert_with(|| hashes.of_agent(config, &mask));
+                let (hash, of_agent) = of_agents.entry(config.name.clone()).or_insert_with(|| {
+                    let files = files_of_agent(config);
+                    (hashes.of_agent(config, &files, &mask), Arc::new(files))
+                });
+                files.push(Arc::clone(of_agent));
                 hash.clone()
             });
-            TrialSpec {
+            if let Some(folder) = trial.case.subject.skill().and_then(|skill| skill.directory.as_ref()) {
+                let of_skill = of_skills.entry(folder.clone()).or_insert_with(|| {
+                    let files = suite::skill_files(folder).unwrap_or_default();
+                    Arc::new(files.into_iter().map(|(_, path)| path).collect())
+                });
+                files.push(Arc::clone(of_skill));
+            }
+            let spec = TrialSpec {
                 id: trial.id(),
                 position: trial.position,
                 case: CaseFile { file: shown(&file, &self.project.root), content_hash },
@@ -116,9 +143,10 @@ impl Session {
                     remote: sandboxes.remote_of(&trial.case).to_string(),
                     permission_mode: trial.setup.permission_mode.name().to_owned(),
                 },
-            }
+            };
+            (spec, files)
         };
-        let mut cases: HashMap<[Arc<str>; 3], TrialSpec> = HashMap::new();
+        let mut cases = HashMap::new();
         for trial in &planned.plan.trials {
             cases.entry(trial.group()).or_insert_with(|| spec(trial));
         }

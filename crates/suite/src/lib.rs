@@ -64,6 +64,6 @@ pub use reference::{
     config_schema, conversation_schema, evals_schema, fixture_schema, mcp_schema, reference, scenario_schema,
 };
 pub use request::Request;
-pub use skill::read as read_skill;
+pub use skill::{files_of as skill_files, read as read_skill};
 pub use skills::{skill_names, skills};
 pub use writer::{Written, WrittenFile, WrittenFormat, write};

@@ -201,7 +201,10 @@ fn is_script(name: &str) -> bool {
 
 /// Returns the regular files below `directory` that belong to the skill, each with its path as bytes with `/`, in the
 /// order of these. Symbolic links are omitted.
-fn files_of(directory: &Path) -> std::io::Result<Vec<(Vec<u8>, PathBuf)>> {
+///
+/// # Errors
+/// Returns an error if a folder cannot be read.
+pub fn files_of(directory: &Path) -> std::io::Result<Vec<(Vec<u8>, PathBuf)>> {
     let mut files: Vec<(Vec<u8>, PathBuf)> = Vec::new();
     let is_entered = |entry: &walkdir::DirEntry| entry.path().strip_prefix(directory).is_ok_and(is_part);
     let walk = walkdir::WalkDir::new(directory).into_iter().filter_entry(is_entered);

@@ -78,6 +78,9 @@ pub enum ScriptError {
         /// Location of the throw, in the file as the user wrote it.
         place: Option<Box<Excerpt>>,
     },
+    /// The user's runtime is not installed, or too old.
+    #[error("{0}")]
+    NoRuntime(String),
     /// The engine itself failed, or the request was impossible.
     #[error("{0}")]
     Failed(String),
@@ -133,7 +136,7 @@ impl ScriptError {
             | Self::OutOfMemory { place, .. }
             | Self::Crashed { place, .. }
             | Self::Environment { place, .. } => place.as_deref(),
-            Self::NeverSettled | Self::Failed(_) => None,
+            Self::NeverSettled | Self::NoRuntime(_) | Self::Failed(_) => None,
         }
     }
 

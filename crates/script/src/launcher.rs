@@ -5,6 +5,8 @@ use std::io::{self, Read, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::external::{BUN, DENO, NODE, Platform};
+
 /// Runtime for the user's code.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum RuntimeChoice {
@@ -13,14 +15,19 @@ pub enum RuntimeChoice {
     Auto,
     /// The embedded engine.
     Embedded,
-    /// Node.js.
-    Node,
+    /// A runtime of the user.
+    External(&'static Platform),
 }
 
 impl RuntimeChoice {
     /// All choices with their names.
-    pub const NAMES: [(&'static str, Self); 3] =
-        [("auto", Self::Auto), ("embedded", Self::Embedded), ("node", Self::Node)];
+    pub const NAMES: [(&'static str, Self); 5] = [
+        ("auto", Self::Auto),
+        ("embedded", Self::Embedded),
+        ("node", Self::External(&NODE)),
+        ("bun", Self::External(&BUN)),
+        ("deno", Self::External(&DENO)),
+    ];
 }
 
 /// Where the code of a project runs.
@@ -52,12 +59,12 @@ pub struct ProcessLimits {
 
 /// Starts processes of the user's JavaScript runtime, contained and in the directory of the project.
 pub trait Launcher: Send + Sync {
-    /// Starts `node` with `arguments`. File descriptor 3 of the process is its input, and 4 its output. What it prints is
+    /// Starts the program of `platform` with `arguments`. File descriptor 3 of the process is its input, and 4 its output. What it prints is
     /// in `printed`.
     ///
     /// # Errors
     /// Returns an error if it cannot be started, of the kind `NotFound` if it is not installed.
-    fn launch(&self, arguments: &[String], limits: ProcessLimits) -> io::Result<Launched>;
+    fn launch(&self, platform: &Platform, arguments: &[String], limits: ProcessLimits) -> io::Result<Launched>;
 }
 
 /// A process that was started.

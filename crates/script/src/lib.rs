@@ -62,6 +62,7 @@ mod value;
 pub use code_runtime::{CodeRuntime, ModuleProgram};
 pub use error::{Frame, ScriptError};
 pub use expression::{Expression, FreeName, SyntaxError};
+pub use external::{BUN, DENO, NODE, Platform};
 pub use launcher::{Launched, Launcher, Process, ProcessLimits, ProjectRuntime, RuntimeChoice, Wake};
 pub use module::library::{Library, Variable};
 pub use opening::open;

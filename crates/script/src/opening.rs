@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::code_runtime::CodeRuntime;
 use crate::error::ScriptError;
-use crate::external::{ExternalRuntime, NOT_INSTALLED};
+use crate::external::{ExternalRuntime, NODE, Platform};
 use crate::launcher::{ProjectRuntime, RuntimeChoice};
 use crate::options::Options;
 use crate::runtime::Runtime;
@@ -23,14 +23,16 @@ pub fn open<T>(
     let library = first.library.clone();
     let Some(ProjectRuntime { launcher, .. }) = library.runtime() else { return embedded(first, load) };
     let choice = library.choice_for(path);
-    let external = |options: Options, load: &mut dyn FnMut(&mut dyn CodeRuntime) -> Result<T, ScriptError>| {
-        let mut runtime = ExternalRuntime::start(options, &*launcher)?;
+    let external = |platform: &'static Platform,
+                    options: Options,
+                    load: &mut dyn FnMut(&mut dyn CodeRuntime) -> Result<T, ScriptError>| {
+        let mut runtime = ExternalRuntime::start(platform, options, &*launcher)?;
         let loaded = load(&mut runtime)?;
         Ok((Box::new(runtime) as Box<dyn CodeRuntime>, loaded))
     };
     match choice {
         RuntimeChoice::Embedded => return embedded(first, load),
-        RuntimeChoice::Node => return external(first, load),
+        RuntimeChoice::External(platform) => return external(platform, first, load),
         RuntimeChoice::Auto => {}
     }
     let missing = match embedded(first, load) {
@@ -40,13 +42,15 @@ pub fn open<T>(
             return other;
         }
     };
-    match external(options(), load) {
-        Err(ScriptError::Failed(reason)) if reason == NOT_INSTALLED => {
+    match external(&NODE, options(), load) {
+        Err(ScriptError::NoRuntime(reason)) if reason == NODE.not_installed() => {
             Err(missing.with_advice("Node.js 20 or later has it: install it, and the file runs there".to_owned()))
         }
-        Err(ScriptError::Failed(reason)) => Err(missing.with_advice(format!("it would run in Node.js, but: {reason}"))),
+        Err(ScriptError::NoRuntime(reason) | ScriptError::Failed(reason)) => {
+            Err(missing.with_advice(format!("it would run in Node.js, but: {reason}")))
+        }
         other => {
-            library.choose(path, RuntimeChoice::Node);
+            library.choose(path, RuntimeChoice::External(&NODE));
             other
         }
     }

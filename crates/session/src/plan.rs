@@ -7,6 +7,7 @@ use std::sync::Arc;
 use mask::Mask;
 use model::{CassetteMode, Diagnostic};
 use runner::{Plan, PlanRequest, ReadScript, Regrade, RegradeRequest, Selection};
+use script::RuntimeChoice;
 use sha2::{Digest, Sha256};
 use suite::{Coverage, Loaded, ProjectAgent};
 
@@ -169,8 +170,9 @@ impl Session {
     }
 
     fn load_with(&self, targets: Vec<String>, skill: Option<String>, agent_is_chosen: bool) -> Loaded {
-        let choice = self.project.code_runtime.as_ref().map(|set| set.value).unwrap_or_default();
-        suite::load(&suite::Request {
+        let chosen = self.project.code_runtime.as_ref();
+        let choice = chosen.map(|setting| setting.value).unwrap_or_default();
+        let mut loaded = suite::load(&suite::Request {
             root: self.project.root.clone(),
             skills_dir: self.project.skills_dir.clone(),
             tests: self.project.tests.clone(),
@@ -182,7 +184,14 @@ impl Session {
             runtime: Some(runtime_for(&self.host, &self.project.root, choice)),
             agent_is_chosen,
             now_ms: now_ms(),
-        })
+        });
+        let external = chosen.filter(|setting| matches!(setting.value, RuntimeChoice::External(_)));
+        if let (Some(setting), Some(fault)) = (external, loaded.modules.runtime_fault()) {
+            let help = "install a version that works, or write `auto`, the default, which needs none for most code";
+            let problem = Diagnostic::error(fault).at(setting.source.clone()).help(help);
+            loaded.diagnostics.push(problem);
+        }
+        loaded
     }
 
     /// Returns the reader of scripted models.
@@ -215,7 +224,7 @@ impl Session {
         let private = &mut settings.sandbox.isolation.private;
         private.extend(private_folders(&loaded.suites, &self.cwd));
         private.extend(settings.cassettes.directory.clone());
-        let of_suites = loaded.agents.iter().map(|agent| configured(&agent.filled(self.environment())));
+        let of_suites = loaded.agents.iter().map(|agent| configured(&agent.filled(self.environment()), true));
         settings.configured.extend(of_suites);
         settings
     }

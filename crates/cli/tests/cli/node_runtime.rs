@@ -219,9 +219,24 @@ fn files_that_the_engine_cannot_load_run_in_node_if_it_is_there() {
     let shown = ran.output();
     assert!(shown.contains("node:fs is not available here"), "{shown}");
     assert!(shown.contains("Node.js 20 or later has it: install it, and the file runs there"), "{shown}");
-    without.write("trialrun.yaml", "agent: fake\ncode: {runtime: node}\n");
-    let shown = without.run(&["check", "tests"]).exits(2).output();
-    assert!(shown.contains("Node.js is not installed: there is no `node` on the `PATH`"), "{shown}");
+}
+
+#[test]
+fn a_runtime_that_is_not_installed_is_reported_once_where_it_is_chosen() {
+    let project = Project::new(PROGRAM).env("PATH", "/none");
+    for name in ["one", "two"] {
+        let test =
+            format!("import {{ scenario }} from 'trialrun';\nexport default scenario('{name}', async () => {{}});\n");
+        project.write(&format!("tests/{name}.test.ts"), &test);
+    }
+    for (name, program) in [("Node.js", "node"), ("Bun", "bun"), ("Deno", "deno")] {
+        project.write("trialrun.yaml", &format!("agent: fake\ncode: {{runtime: {program}}}\n"));
+        let shown = project.run(&["check", "tests"]).exits(2).output();
+        let message =
+            format!("{name} is not installed: there is no `{program}` on the `PATH`\n --> trialrun.yaml:2:17\n");
+        assert!(shown.contains(&message), "{shown}");
+        assert_eq!(shown.matches("not installed").count(), 1, "{shown}");
+    }
 }
 
 #[test]

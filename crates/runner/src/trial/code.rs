@@ -449,7 +449,7 @@ impl<'s> RunningScenario<'s> {
             ScriptError::Thrown { .. } if error.is_limit() => true,
             ScriptError::Thrown { .. } => self.turn.trace().user_messages.is_empty(),
             // The agent has named the server.
-            ScriptError::Environment { .. } | ScriptError::Failed(_) => false,
+            ScriptError::Environment { .. } | ScriptError::NoRuntime(_) | ScriptError::Failed(_) => false,
         }
     }
 

@@ -11,6 +11,7 @@ use model::{Diagnostic, Excerpt, Source};
 use serde_json::{Value as Json, json};
 
 use super::codec::{decode, encode};
+use super::platform::Platform;
 use crate::code_runtime::{CodeRuntime, ModuleProgram};
 use crate::error::ScriptError;
 use crate::launcher::{Launcher, ProcessLimits};
@@ -30,13 +31,10 @@ use crate::trace;
 use crate::value::{Function, Request, Value};
 
 /// The text that the process runs. It is the first message, because everybody can see arguments.
-const TEXT: &str = include_str!("node.js");
+const TEXT: &str = include_str!("modules.js");
 
 /// Text in the arguments, which reads the other one and runs it as a module.
 const START: &str = include_str!("start.js");
-
-/// Oldest major version of Node.js that works.
-const OLDEST: u32 = 20;
 
 /// Maximum size of the heap, in bytes.
 const HEAP: usize = 1 << 30;
@@ -62,8 +60,9 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Number of printed lines that are kept to explain the end of a process.
 const LAST_LINES: usize = 20;
 
-/// The user's modules in a process of Node.js.
+/// The user's modules in a process of a runtime of the user.
 pub(crate) struct ExternalRuntime {
+    platform: &'static Platform,
     realm: Rc<Realm>,
     /// `None` only while it is dropped.
     pipes: Option<Pipes>,
@@ -92,8 +91,8 @@ impl ExternalRuntime {
     /// Starts a process. `options` apply as to an engine; the memory has a limit of its own.
     ///
     /// # Errors
-    /// Returns an error if Node.js cannot be started.
-    pub fn start(options: Options, launcher: &dyn Launcher) -> Result<Self, ScriptError> {
+    /// Returns an error if it cannot be started.
+    pub fn start(platform: &'static Platform, options: Options, launcher: &dyn Launcher) -> Result<Self, ScriptError> {
         let (stop, wake, is_inspection) = (options.stop.clone(), options.wake.clone(), options.is_inspection);
         let realm = Rc::new(Realm::new(number(), options));
         prelude::provide(&realm);
@@ -102,9 +101,10 @@ impl ExternalRuntime {
         let pipes = match idle {
             Some(pipes) => pipes,
             None => {
-                let launched = launcher.launch(&arguments(), LIMITS).map_err(|error| match error.kind() {
-                    std::io::ErrorKind::NotFound => ScriptError::Failed(NOT_INSTALLED.to_owned()),
-                    _ => ScriptError::Failed(format!("cannot start Node.js: {error}")),
+                let arguments = platform.arguments(HEAP, START);
+                let launched = launcher.launch(platform, &arguments, LIMITS).map_err(|error| match error.kind() {
+                    std::io::ErrorKind::NotFound => realm.library.refuse_runtime(platform.not_installed()),
+                    _ => ScriptError::Failed(format!("cannot start {}: {error}", platform.name)),
                 })?;
                 let pipes = Pipes::open(launched, wake)?;
                 pipes.send(&TEXT.into());
@@ -119,6 +119,7 @@ impl ExternalRuntime {
         pipes.send(&json!({ "builtins": texts.collect::<serde_json::Map<_, _>>() }));
         drop(builtins);
         Ok(Self {
+            platform,
             realm,
             pipes: Some(pipes),
             is_inspection,
@@ -282,16 +283,15 @@ impl ExternalRuntime {
             self.is_idle = true;
         } else if let Some(version) = text("hello") {
             self.has_greeted = true;
-            let major = version.split('.').next().and_then(|major| major.parse::<u32>().ok());
-            if major.is_none_or(|major| major < OLDEST) {
-                let what = format!("Node.js {version} is too old: code needs version {OLDEST} or later");
-                self.end.get_or_insert(ScriptError::Failed(what));
+            if let Some(what) = self.platform.too_old(&version) {
+                let error = self.realm.library.refuse_runtime(what);
+                self.end.get_or_insert(error);
             }
         }
     }
 
-    /// Resolves an import of the module `from`. The program resolves the user's own files, and Node.js its own modules
-    /// and packages.
+    /// Resolves an import of the module `from`. The program resolves the user's own files, and the runtime its own
+    /// modules and packages.
     fn resolve(&self, specifier: &str, from: &str) -> Json {
         if self.realm.builtins.borrow().contains_key(specifier) {
             return json!({ "builtin": specifier });
@@ -403,35 +403,27 @@ impl ExternalRuntime {
             return ScriptError::Crashed { what, place: place.map(Box::new).or_else(|| self.last_place()) };
         }
         let says = |words: &str| self.last_lines.iter().any(|line| line.contains(words));
-        if says("heap out of memory") || says("process out of memory") {
+        if ["heap", "process", "JavaScript"].iter().any(|what| says(&format!("{what} out of memory"))) {
             return ScriptError::OutOfMemory { limit: HEAP, place: place() };
         }
         let how = match status {
             Ok(Some(OUT_OF_PROCESSOR)) => return ScriptError::TimedOut { budget: LIMITS.processor, place: place() },
-            Ok(Some(127)) if !self.has_greeted => return ScriptError::Failed(NOT_INSTALLED.to_owned()),
+            Ok(Some(127)) if !self.has_greeted => {
+                return self.realm.library.refuse_runtime(self.platform.not_installed());
+            }
             Ok(Some(code @ 129..)) => format!("was killed by signal {}", code - 128),
             Ok(Some(code)) => format!("ended with exit code {code}"),
             Ok(None) => "closed its pipe to trialrun".to_owned(),
             Err(error) => format!("ended: {error}"),
         };
+        let name = self.platform.name;
         if !self.has_greeted {
             let last = self.last_lines.iter().rev().find(|line| !line.trim().is_empty());
             let last = last.map_or_else(String::new, |line| format!("; it printed last: {}", line.trim()));
-            return ScriptError::Failed(format!("Node.js {how} before it ran anything{last}"));
+            return ScriptError::Failed(format!("{name} {how} before it ran anything{last}"));
         }
-        ScriptError::Crashed { what: format!("Node.js {how} while it ran the code"), place: place() }
+        ScriptError::Crashed { what: format!("{name} {how} while it ran the code"), place: place() }
     }
-}
-
-/// Error if Node.js is needed but not there.
-pub(crate) const NOT_INSTALLED: &str = "Node.js is not installed: there is no `node` on the `PATH`";
-
-/// Returns the arguments of Node.js.
-fn arguments() -> Vec<String> {
-    let heap = format!("--max-old-space-size={}", HEAP >> 20);
-    ["--experimental-vm-modules", "--experimental-import-meta-resolve", &heap, "--input-type=module", "--eval", START]
-        .map(str::to_owned)
-        .to_vec()
 }
 
 /// Returns `true` if a file is not in one of the languages that the program compiles.

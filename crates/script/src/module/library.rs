@@ -6,6 +6,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use crate::error::ScriptError;
 use crate::launcher::{ProjectRuntime, RuntimeChoice};
 use crate::module::resolve::{Files, ImportKind, Unresolved};
 use crate::pipes::Pipes;
@@ -31,6 +32,8 @@ struct ModuleCache {
     environment: Vec<Variable>,
     /// Where the code of the project runs.
     runtime: Option<ProjectRuntime>,
+    /// Reason why the user's runtime cannot run code.
+    runtime_fault: OnceLock<String>,
     /// Processes that only load modules, and are waiting for the next one.
     idle: Mutex<Vec<Pipes>>,
     /// Runtimes that were found to be right for modules.
@@ -132,6 +135,7 @@ impl Library {
         Self(Arc::new(ModuleCache {
             environment,
             runtime,
+            runtime_fault: OnceLock::new(),
             idle: Mutex::default(),
             choices: Mutex::default(),
             files: Mutex::new(Arc::new(Files::new())),
@@ -155,6 +159,16 @@ impl Library {
         }
     }
 
+    /// Returns the reason why the user's runtime cannot run code, if a module needed it.
+    pub fn runtime_fault(&self) -> Option<&str> {
+        self.0.runtime_fault.get().map(String::as_str)
+    }
+
+    /// Remembers the reason why the user's runtime cannot run code, and returns it as an error.
+    pub(crate) fn refuse_runtime(&self, reason: String) -> ScriptError {
+        ScriptError::NoRuntime(self.0.runtime_fault.get_or_init(|| reason).clone())
+    }
+
     /// Takes a process that waits for a module to load.
     pub(crate) fn take_idle(&self) -> Option<Pipes> {
         lock(&self.0.idle).pop()
@@ -173,7 +187,7 @@ impl Library {
 
     /// Returns `true` if the module at `path` is known to run outside of the embedded engine.
     pub fn is_external(&self, path: &Path) -> bool {
-        self.choice_for(path) == RuntimeChoice::Node
+        matches!(self.choice_for(path), RuntimeChoice::External(_))
     }
 
     /// Remembers the runtime that is right for the module at `path`.

@@ -53,6 +53,8 @@ fn is_meant(path: &Path, text: &str) -> bool {
 fn read(path: &Path, source: &Arc<Source>, library: &Library, problems: &mut Problems) -> Vec<Arc<Case>> {
     match load(path, source, library, problems) {
         Ok(tests) => cases(path, source, &tests, library, problems),
+        // It is a problem of the configuration.
+        Err(ScriptError::NoRuntime(_)) => Vec::new(),
         Err(error) => vec![Arc::new(unloaded(path, source, error.diagnostic()))],
     }
 }

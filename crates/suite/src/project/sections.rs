@@ -237,12 +237,7 @@ pub fn diff(node: &Node, problems: &mut Problems) -> Option<Setting<f64>> {
 /// Reads `code`: the runtime for the user's code.
 pub fn code(node: &Node, problems: &mut Problems) -> Option<Setting<RuntimeChoice>> {
     let mut fields = Fields::of(node, "`code`", problems)?.in_either_case();
-    let known = problems.len();
-    let other = fields.get("runtime").and_then(Node::as_str).is_some_and(|name| matches!(name, "bun" | "deno"));
     let runtime = fields.choice("runtime", &RuntimeChoice::NAMES, problems);
-    if let Some(problem) = problems.get_mut(known).filter(|_| other) {
-        problem.help.push("code does not run in Bun and Deno: `node` runs it in Node.js 20 or later".to_owned());
-    }
     let runtime = setting(runtime, "runtime", &mut fields);
     fields.finish(problems);
     runtime

@@ -1,23 +1,22 @@
-// Runs a user's modules in Node.js. The program starts this text in a process of its own and exchanges lines of JSON with
-// it: it asks for modules and functions to be run, and answers requests. The program resolves and compiles the user's own
-// files, and Node.js loads everything else.
+// Runs a user's modules in Node.js, Bun or Deno. The program starts this text in a process of its own and exchanges lines of
+// JSON with it: it asks for modules and functions to be run, and answers requests. The program resolves and compiles the
+// user's own files, and the runtime loads everything else.
 // The parameters of this text, which is the body of a function, are in `start.js`.
 const { Module, createRequire, isBuiltin, syncBuiltinESMExports } = node.module;
 const { dirname } = node.path;
 const { StringDecoder } = node.decoder;
 const { fileURLToPath, pathToFileURL } = node.url;
 const { fs, net, threads, vm } = node;
+const { bun, deno } = process.versions;
+const isNode = bun === undefined && deno === undefined;
 
-// File descriptors of the pipes. The standard streams belong to the user's code.
-const INPUT = 3;
-const OUTPUT = 4;
 // Maximum length of a message, and of all that is printed, in characters.
 const LONGEST = 48 << 20;
 const MOST_PRINTED = 2 << 20;
 // Maximum nesting depth of a value.
 const DEEPEST = 128;
 
-const { JSON, Map, Object, Promise, Error, setImmediate } = globalThis;
+const { JSON, Map, Object, Promise, Error, clearInterval, setImmediate, setInterval } = globalThis;
 const { stringify, parse } = JSON;
 const exit = process.exit.bind(process);
 const settled = Promise.resolve();
@@ -28,7 +27,7 @@ function send(message) {
   let rest = Buffer.from(`${text}\n`);
   while (rest.length > 0) {
     try {
-      rest = rest.subarray(fs.writeSync(OUTPUT, rest));
+      rest = rest.subarray(fs.writeSync(output, rest));
     } catch (error) {
       if (error.code === 'EAGAIN') continue;
       // The program has ended, or does not listen any more.
@@ -36,6 +35,9 @@ function send(message) {
     }
   }
 }
+
+// If this version is too old, the program does not wait for what follows.
+send({ hello: bun ?? deno ?? process.versions.node });
 
 // Values. Everything that JSON does not have is an object with the single key `$`.
 
@@ -151,6 +153,8 @@ const ENVIRONMENT = new RegExp(
 function isEnvironment(error, depth = 0) {
   if (typeof error !== 'object' || error === null || depth > 5) return false;
   if (typeof error.code === 'string' && ENVIRONMENT.test(error.code)) return true;
+  // `fetch` of Deno has no codes.
+  if (deno !== undefined && /^error sending request for url/.test(error.message)) return true;
   const inside = Array.isArray(error.errors) ? [error.cause, ...error.errors] : [error.cause];
   return inside.some((one) => isEnvironment(one, depth + 1));
 }
@@ -222,13 +226,15 @@ const ofExports = (identifier, exports) => {
 };
 
 function compiled(code, identifier) {
-  return new vm.SourceTextModule(code, {
+  // Bun takes the name of the file in stacks from this comment.
+  return new vm.SourceTextModule(bun === undefined ? code : `${code}\n//# sourceURL=${identifier}`, {
     identifier,
     importModuleDynamically: async (specifier, from) => evaluated(await imported(specifier, from.identifier ?? identifier)),
     initializeImportMeta(meta) {
       const url = pathToFileURL(identifier).href;
       Object.assign(meta, { url, filename: identifier, dirname: dirname(identifier) });
-      meta.resolve = (specifier) => resolve(specifier, url);
+      const inDeno = (specifier) => pathToFileURL(createRequire(identifier).resolve(specifier)).href;
+      meta.resolve = (specifier) => (resolve === undefined ? inDeno(specifier) : resolve(specifier, url));
     },
   });
 }
@@ -258,26 +264,31 @@ async function ownModule(path) {
   }
 }
 
+// Resolves and imports a module of the runtime or a package, as the file at `from` would.
+async function imports(specifier, from) {
+  if (isBuiltin(specifier) || specifier.startsWith('file:')) return load(specifier);
+  if (resolve === undefined) {
+    if (specifier.endsWith('.json')) return { default: createRequire(from)(specifier) };
+    const importModuleDynamically = vm.constants.USE_MAIN_CONTEXT_DEFAULT_LOADER;
+    return vm.compileFunction('return import(specifier)', ['specifier'], { filename: from, importModuleDynamically })(specifier);
+  }
+  const url = resolve(specifier, pathToFileURL(from).href);
+  if (!url.startsWith('file:')) return load(url);
+  const path = fileURLToPath(url);
+  if (!fs.existsSync(path)) throw Object.assign(new Error(`cannot find ${specifier}`), { code: 'ERR_MODULE_NOT_FOUND' });
+  return path.endsWith('.json') ? { default: createRequire(from)(path) } : load(url);
+}
+
 async function nativeModule(specifier, from, otherwise) {
-  let url = specifier;
-  if (!isBuiltin(specifier)) {
-    try {
-      url = resolve(specifier, pathToFileURL(from).href);
-      if (url.startsWith('file:') && !fs.existsSync(fileURLToPath(url))) throw new Error(`cannot find ${specifier}`);
-    } catch (error) {
-      throw otherwise === undefined ? error : new Error(otherwise);
-    }
+  let namespace;
+  try {
+    namespace = await imports(specifier, from);
+  } catch (error) {
+    // The program explains better what it could not find.
+    const isMissing = ['ERR_MODULE_NOT_FOUND', 'MODULE_NOT_FOUND', 'ERR_PACKAGE_PATH_NOT_EXPORTED'].includes(error?.code);
+    throw otherwise === undefined || !isMissing ? error : new Error(otherwise);
   }
-  if (url.startsWith('file:') && url.endsWith('.json')) {
-    const value = createRequire(from)(fileURLToPath(url));
-    return wrapped(url, ['default'], () => value);
-  }
-  const known = modules.get(url);
-  if (known !== undefined) return known;
-  const namespace = await load(url);
-  const module = wrapped(url, Object.keys(namespace), (name) => namespace[name]);
-  modules.set(url, module);
-  return module;
+  return kept(namespace, () => wrapped(specifier, Object.keys(namespace), (name) => namespace[name]));
 }
 
 function kept(key, make) {
@@ -376,26 +387,51 @@ function take(message) {
   }
 }
 
-// The pipe keeps the process alive while the program owes an answer, or a call.
-const input = new net.Socket({ fd: INPUT, readable: true, writable: false });
+// Reads the pipe in a thread that does not keep the process alive, for runtimes whose sockets cannot read it.
+const READER = `
+  const { parentPort } = require('node:worker_threads');
+  const fs = require('node:fs');
+  const input = ${deno === undefined ? 3 : "fs.openSync('/dev/fd/3')"};
+  const bytes = Buffer.alloc(1 << 16);
+  for (let length = 1; length > 0; ) {
+    length = fs.readSync(input, bytes);
+    parentPort.postMessage(new Uint8Array(bytes.subarray(0, length)));
+  }
+`;
 
-function hold() {
-  if (waiting.size > 0 || calls.size === 0) input.ref();
-  else input.unref();
+function listen(take, end) {
+  if (isNode) {
+    const input = new net.Socket({ fd: 3, readable: true, writable: false });
+    return input.on('data', take).on('end', end).on('error', end);
+  }
+  const reader = new threads.Worker(READER, { eval: true });
+  reader.on('message', (bytes) => (bytes.length > 0 ? take(Buffer.from(bytes)) : end())).on('error', end);
+  reader.unref();
+  let timer;
+  return {
+    ref: () => (timer ??= setInterval(() => {}, 1 << 30)),
+    unref: () => (timer = clearInterval(timer)),
+  };
 }
 
 let unread = [];
 const decoder = new StringDecoder('utf8');
-input.on('data', (bytes) => {
+function read(bytes) {
   const lines = decoder.write(bytes).split('\n');
   unread.push(lines[0]);
   if (lines.length === 1) return;
   const whole = [unread.join(''), ...lines.slice(1, -1)];
   unread = [lines.at(-1)];
   for (const line of whole) take(parse(line));
-});
-input.on('end', () => exit(0));
-input.on('error', () => exit(0));
+}
+
+// The pipe keeps the process alive while the program owes an answer, or a call.
+const input = listen(read, () => exit(0));
+
+function hold() {
+  if (waiting.size > 0 || calls.size === 0) input.ref();
+  else input.unref();
+}
 
 // What the user's code prints.
 let printed = 0;
@@ -424,6 +460,11 @@ function printing(stream, level) {
   };
 }
 
+if (!isNode) {
+  // Their consoles do not write to these streams.
+  const console = new node.console.Console(process.stdout, process.stderr);
+  for (const name of Object.keys(console)) if (name in globalThis.console) globalThis.console[name] = console[name];
+}
 const flushes = [printing(process.stdout, 'info'), printing(process.stderr, 'error')];
 
 process.exit = (code) => {
@@ -440,13 +481,16 @@ process.on('beforeExit', () => {
 
 Error.stackTraceLimit = 50;
 
-// Processes and threads that the user's code starts do not begin with this text.
-process.execArgv = [];
-threads.Worker = class Worker extends threads.Worker {
-  constructor(file, options) {
-    super(file, { execArgv: [], ...options });
-  }
-};
-syncBuiltinESMExports();
+if (isNode) {
+  // Processes and threads that the user's code starts do not begin with this text.
+  process.execArgv = [];
+  threads.Worker = class Worker extends threads.Worker {
+    constructor(file, options) {
+      super(file, { execArgv: [], ...options });
+    }
+  };
+  syncBuiltinESMExports();
+}
 
-send({ hello: process.versions.node, hasModules: typeof vm.SourceTextModule === 'function' });
+hold();
+read(begun);

@@ -128,7 +128,7 @@ impl Description {
     /// Returns the folder in which the agent looks for definitions of this kind.
     pub fn folder_of(&self, definition: Definition) -> Option<&'static str> {
         match definition {
-            Definition::Skill => self.skills_folder,
+            Definition::Skill | Definition::SkillsOfPlugin => self.skills_folder,
             Definition::SubAgent => self.sub_agents_folder,
             Definition::Plugin => self.plugins_folder.or(self.skills_folder),
         }

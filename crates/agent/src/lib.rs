@@ -71,7 +71,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use grade::KnownTools;
-use model::{Arm, Case, Diagnostic, Excerpt, Limits, Node, PermissionMode, SettingSource, TrialId, nearest};
+use model::{
+    Arm, Case, Definition, Diagnostic, Excerpt, Limits, Node, PermissionMode, SettingSource, TrialId, nearest,
+};
 use sandbox::{BoxFuture, Breakage, Host, Sandbox};
 use script::Library;
 
@@ -145,7 +147,11 @@ pub trait Agent: Send + Sync {
 
     /// Returns the path of the definition that `case` installs, relative to the agent's working directory.
     fn installed(&self, case: &Case) -> Option<String> {
-        Some(format!("{}/{}", self.description().folder_of(case.definition)?, case.subject.installed()?.file_name()))
+        let (folder, skill) = (self.description().folder_of(case.definition)?, case.subject.installed()?);
+        Some(match case.definition {
+            Definition::SkillsOfPlugin => folder.to_owned(),
+            _ => format!("{folder}/{}", skill.file_name()),
+        })
     }
 
     /// Returns `true` if OpenRouter bills the usage. The cost that the agent reports is then not based on OpenRouter's
@@ -308,7 +314,7 @@ pub struct CaseContext<'a> {
     pub state: &'a Arc<RunState>,
 }
 
-/// An agent configured in a project.
+/// An agent configured in a project or a suite.
 #[derive(Debug, Clone)]
 pub struct Configured {
     /// Name in the project.
@@ -321,6 +327,8 @@ pub struct Configured {
     pub directory: PathBuf,
     /// True if all environment variables that it refers to are set.
     pub is_filled: bool,
+    /// True if a suite of another tool configures it, for its own cases.
+    pub is_of_suite: bool,
 }
 
 impl Configured {

@@ -30,7 +30,7 @@ pub fn made_use_of(trace: &Trace, definition: Definition, name: &str) -> bool {
     match definition {
         Definition::Skill => triggered(trace, name),
         Definition::SubAgent => first_delegation(trace, name).is_some(),
-        Definition::Plugin => !used(trace).is_empty() || !delegates(trace).is_empty(),
+        Definition::Plugin | Definition::SkillsOfPlugin => !used(trace).is_empty() || !delegates(trace).is_empty(),
     }
 }
 

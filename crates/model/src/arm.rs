@@ -8,6 +8,25 @@ use serde::{Deserialize, Serialize};
 pub const WITH_SKILL: &str = "with_skill";
 /// Variant of an arm whose agent lacks the skill. It serves only for comparison and does not affect the run's result.
 pub const WITHOUT_SKILL: &str = "without_skill";
+/// Variant of an arm whose agent has only the skills of a plug-in.
+pub const SKILLS_ONLY: &str = "skills_only";
+
+/// What the agent of an arm has of the skill or the plug-in that a case tests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Having {
+    /// Nothing: the agent alone.
+    None,
+    /// The skill, or the skills of the plug-in.
+    Skill,
+    /// The whole plug-in.
+    Plugin,
+}
+
+impl Having {
+    /// Every value with its name on the command line.
+    pub const ALL: [(&'static str, Self); 3] = [("none", Self::None), ("skill", Self::Skill), ("plugin", Self::Plugin)];
+}
 
 /// Configuration under which a case runs.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]

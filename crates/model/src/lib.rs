@@ -81,7 +81,7 @@ mod trace;
 mod trials;
 mod usage;
 
-pub use arm::{Arm, TrialId, WITH_SKILL, WITHOUT_SKILL};
+pub use arm::{Arm, Having, SKILLS_ONLY, TrialId, WITH_SKILL, WITHOUT_SKILL};
 pub use arm_summary::{ArmDelta, ArmSummary, CaseDelta, CaseEffect, CaseFigures, SuiteDelta, TrialFigures};
 pub use bounds::Bounds;
 pub use budget::{Budgets, Consumption, OnBudget, Overrun};

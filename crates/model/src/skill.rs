@@ -38,10 +38,12 @@ pub struct Skill {
 }
 
 /// Contents of a plug-in.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default)]
 pub struct PluginParts {
     /// Names of the folders of its skills in `skills`.
     pub skills: Vec<String>,
+    /// Its sub-agents, in files in `agents`.
+    pub sub_agents: Vec<Arc<Skill>>,
     /// Its MCP servers, with the names that they have in Claude Code.
     pub servers: Vec<McpServer>,
     /// Its other parts in words, such as `1 command` or `hooks`. Only agents that load plug-ins have them.

@@ -16,13 +16,15 @@ pub enum Definition {
     SubAgent,
     /// Plug-in: a directory with skills, sub-agents, commands, hooks and MCP servers.
     Plugin,
+    /// The skills of a plug-in, without its other parts.
+    SkillsOfPlugin,
 }
 
 impl Definition {
     /// Returns the name in words.
     pub fn name(self) -> &'static str {
         match self {
-            Self::Skill => "skill",
+            Self::Skill | Self::SkillsOfPlugin => "skill",
             Self::SubAgent => "sub-agent",
             Self::Plugin => "plug-in",
         }

@@ -163,5 +163,5 @@ pub(crate) fn without_test(delta: &mut Delta) {
 /// Returns an arm's name without its variant, such as `claude-code:haiku`.
 pub(crate) fn without_variant(arm: &str) -> &str {
     let cut = |variant: &str| arm.strip_suffix(variant).and_then(|front| front.strip_suffix('+'));
-    cut(model::WITH_SKILL).or_else(|| cut(model::WITHOUT_SKILL)).unwrap_or(arm)
+    [model::WITH_SKILL, model::WITHOUT_SKILL, model::SKILLS_ONLY].into_iter().find_map(cut).unwrap_or(arm)
 }

@@ -168,26 +168,32 @@ impl Comparison {
             let known = |agent: &AgentInfo| agent.name == trial.agent && agent.model == trial.model;
             (agents.iter().position(known).unwrap_or(agents.len()), without_variant(&trial.arm).to_owned())
         };
-        let mut pairs: BTreeMap<(usize, String), [Vec<&TrialRow>; 2]> = BTreeMap::new();
+        let mut arms: BTreeMap<(usize, String), [Vec<&TrialRow>; 3]> = BTreeMap::new();
         for trial in rows.iter().filter(|trial| !quarantine::contains(&quarantined, trial)) {
-            let pair = pairs.entry(pair_of(trial)).or_default();
-            match trial.variant.as_deref() {
-                Some(WITHOUT_SKILL) => pair[0].push(trial),
-                Some(WITH_SKILL) => pair[1].push(trial),
-                _ => {}
+            if let Some(at) = variants::ARMS.iter().position(|arm| trial.variant.as_deref() == Some(*arm)) {
+                arms.entry(pair_of(trial)).or_default()[at].push(trial);
             }
         }
-        pairs.retain(|_, [before, after]| !before.is_empty() && !after.is_empty());
-        let is_alone = pairs.len() == 1;
-        let compared = |((_, agent), [before, after]): ((usize, String), [Vec<&TrialRow>; 2])| Self {
-            names: Some([WITHOUT_SKILL, WITH_SKILL].map(str::to_owned)),
-            quarantined: quarantine::names(&quarantined),
-            about_skill: about_skill.clone(),
-            unused: variants::unused(figures, &agent),
-            agent: (!is_alone).then(|| agent.clone()),
-            ..Self::between([&before, &after], Dimension::Variant, threshold)
-        };
-        pairs.into_iter().map(compared).collect()
+        let is_alone = arms.len() == 1;
+        let mut comparisons = Vec::new();
+        for ((_, agent), trials) in &arms {
+            // With the whole plug-in and without it, then what its skills do and what the rest of it does.
+            for (before, after) in [(0, 2), (0, 1), (1, 2)] {
+                if trials[before].is_empty() || trials[after].is_empty() {
+                    continue;
+                }
+                let names = [variants::ARMS[before], variants::ARMS[after]];
+                comparisons.push(Self {
+                    names: Some(names.map(str::to_owned)),
+                    quarantined: quarantine::names(&quarantined),
+                    about_skill: about_skill.clone(),
+                    unused: variants::unused(figures, agent).filter(|_| (before, after) == (0, 2)),
+                    agent: (!is_alone).then(|| agent.clone()),
+                    ..Self::between([&trials[before], &trials[after]], Dimension::Variant, threshold)
+                });
+            }
+        }
+        comparisons
     }
 
     fn between(sides: [&[&TrialRow]; 2], by: Dimension, threshold: f64) -> Self {
@@ -375,7 +381,7 @@ impl Comparison {
             let agent = self.agent.as_ref().map_or_else(String::new, |agent| format!("{agent}: "));
             format!("{agent}{sentence}{}", self.below_threshold())
         };
-        if self.by == Dimension::Variant {
+        if self.is_with_and_without_skill() {
             return decide(&SKILL);
         }
         let Some([before, after]) = &self.names else {
@@ -389,7 +395,7 @@ impl Comparison {
                 has_gain: false,
             });
         };
-        let preposition = if self.by == Dimension::Run { "in" } else { "with" };
+        let preposition = if matches!(self.by, Dimension::Run | Dimension::Variant) { "in" } else { "with" };
         decide(&Words {
             better: &format!("{after} is better than {before}"),
             worse: &format!("{after} is worse than {before}"),
@@ -399,6 +405,12 @@ impl Comparison {
             sides: [before, after],
             has_gain: false,
         })
+    }
+
+    /// Returns `true` if the first side lacks the skill or plug-in that the second one has.
+    fn is_with_and_without_skill(&self) -> bool {
+        let is_pair = |[before, after]: &[String; 2]| before == WITHOUT_SKILL && after == WITH_SKILL;
+        self.by == Dimension::Variant && self.names.as_ref().is_some_and(is_pair)
     }
 
     /// Returns the result in a word or two.

@@ -152,6 +152,9 @@ pub struct ArmArgs {
     /// Do not run cases without their skill
     #[arg(long, overrides_with = "baseline")]
     pub no_baseline: bool,
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = parse_having)]
+    #[arg(conflicts_with_all = ["baseline", "no_baseline"])]
+    pub arms: Vec<model::Having>,
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
     /// System prompt that replaces those of the cases. No option sets it
@@ -478,6 +481,12 @@ fn parse_on_budget(written: &str) -> Result<model::OnBudget, String> {
     let name = if written == "stop-suite" { "stop" } else { written };
     let found = model::OnBudget::ALL.iter().find(|(known, _)| *known == name);
     found.map(|(_, action)| *action).ok_or_else(|| "`warn`, `fail` or `stop`".to_owned())
+}
+
+/// Parses what an arm has of the skill or the plug-in.
+fn parse_having(written: &str) -> Result<model::Having, String> {
+    let found = model::Having::ALL.iter().find(|(known, _)| *known == written);
+    found.map(|(_, having)| *having).ok_or_else(|| "`none`, `skill` or `plugin`".to_owned())
 }
 
 /// Parses the endings of an agent after which its attempt is retried.

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cassette::Cassette;
-use model::{CassetteMode, Diagnostic, Requirement};
+use model::{CassetteMode, Diagnostic, Having, Requirement};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use suite::Project;
@@ -394,6 +394,12 @@ fn settings(args: &Overrides, typed: &Typed, session: &Session, problems: &mut V
     let remote = args.sandboxes.remote.or(value(&project.isolation.remote));
     let cassettes = cassettes(args, session, problems);
     let is_agent = |name: &str| agent::find(name).is_some() || configured.iter().any(|agent| agent.name == name);
+    let having = &args.arms.arms;
+    if !having.is_empty() && having.iter().all(|having| *having == Having::None) {
+        let problem =
+            Diagnostic::error("`--arms` needs `skill` or `plugin`: an arm without both is only for comparison");
+        problems.push(problem);
+    }
     let mut model = |written: &String| {
         problems.extend(unknown_agent(written, is_agent, &configured));
         split_model(written, is_agent)
@@ -415,6 +421,7 @@ fn settings(args: &Overrides, typed: &Typed, session: &Session, problems: &mut V
             trials: args.arms.trials,
             precision: args.arms.precision,
             baseline: (args.arms.baseline || args.arms.no_baseline).then_some(args.arms.baseline),
+            having: having.clone(),
             seed: args.arms.seed.unwrap_or(built_in.arms.seed),
         },
         limits: runner::LimitSettings {

@@ -24,7 +24,7 @@ const SERVERS_FILE: &str = ".mcp.json";
 const LARGEST_SERVERS: u64 = 1 << 20;
 
 /// Folder of the plug-in's skills.
-const SKILLS_FOLDER: &str = "skills";
+pub const SKILLS_FOLDER: &str = "skills";
 
 /// Returns the manifest of the plug-in in `directory`, if it is one.
 pub fn manifest_in(directory: &Path) -> Option<PathBuf> {
@@ -64,26 +64,32 @@ fn parts(name: &str, directory: &Path, manifest: &Map<String, Value>) -> PluginP
     let skills = folders(&directory.join(SKILLS_FOLDER)).into_iter().filter(is_skill).filter_map(named).collect();
     let files = |folder: &str| {
         let entries = std::fs::read_dir(directory.join(folder)).into_iter().flatten().flatten();
-        entries.filter(|entry| entry.path().extension().is_some_and(|extension| extension == "md")).count()
+        let mut files: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+        files.retain(|path| path.extension().is_some_and(|extension| extension == "md"));
+        files.sort();
+        files
     };
-    let counted = |count: usize, what: &str| match count {
-        0 => None,
-        1 => Some(format!("1 {what}")),
-        count => Some(format!("{count} {what}s")),
-    };
+    let written_agents = files(SUB_AGENTS_FOLDER);
+    let sub_agent = |path: &PathBuf| skill::read_sub_agent(path, &path.to_string_lossy(), &mut Problems::new());
+    let sub_agents: Vec<Arc<Skill>> = written_agents.iter().filter_map(sub_agent).map(Arc::new).collect();
     let is_there = |path: &str, key: &str| directory.join(path).exists() || manifest.contains_key(key);
     let written = written_servers(directory, manifest);
     let servers: Vec<McpServer> =
         written.iter().filter_map(|(server, about)| server_of(name, server, about, directory)).collect();
     let unknown = written.len() - servers.len();
     let others = [
-        counted(files(SUB_AGENTS_FOLDER), "sub-agent"),
-        counted(files("commands"), "command"),
+        (written_agents.len() > sub_agents.len()).then(|| "sub-agents that cannot be read".to_owned()),
+        counted(files("commands").len(), "command"),
         is_there("hooks/hooks.json", "hooks").then(|| "hooks".to_owned()),
         (unknown > 0).then(|| "MCP servers of an unknown kind".to_owned()),
         manifest.contains_key("skills").then(|| "skills outside its folder `skills`".to_owned()),
     ];
-    PluginParts { skills, servers, others: others.into_iter().flatten().collect() }
+    PluginParts { skills, sub_agents, servers, others: others.into_iter().flatten().collect() }
+}
+
+/// Counts parts; `None` if there are none.
+fn counted(count: usize, what: &str) -> Option<String> {
+    (count > 0).then(|| model::text::counted(count, what))
 }
 
 /// Returns the MCP servers that the plug-in in `directory` declares: in its manifest, in a file that the manifest names,

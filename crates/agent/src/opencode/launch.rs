@@ -178,12 +178,19 @@ fn configuration(on: &SessionContext, sandbox: &dyn Sandbox, provider: &Provider
     if on.setup.system_prompt.is_some() {
         config["instructions"] = json!([sandbox.home().join(CONFIG).join(INSTRUCTIONS)]);
     }
+    let plugin = on.case.subject.installed().and_then(|installed| installed.plugin.as_ref());
+    let sub_agents = plugin.into_iter().flat_map(|plugin| &plugin.sub_agents);
+    let sub_agents: serde_json::Map<String, Value> =
+        sub_agents.map(|agent| (agent.name.clone(), sub_agent(agent))).collect();
+    if !sub_agents.is_empty() {
+        config["agent"] = Value::Object(sub_agents);
+    }
     if let Some(installed) = on.case.subject.installed().filter(|_| !reads_project(&on.setup)) {
         match on.case.definition {
             Definition::Skill => {
                 config["skills"] = json!({"paths": [sandbox.work().join(SKILLS).join(&installed.name)]});
             }
-            Definition::Plugin => {
+            Definition::Plugin | Definition::SkillsOfPlugin => {
                 let skills = installed.plugin.iter().flat_map(|plugin| &plugin.skills);
                 let paths: Vec<_> = skills.map(|name| sandbox.work().join(SKILLS).join(name)).collect();
                 config["skills"] = json!({"paths": paths});
@@ -235,7 +242,7 @@ fn lay_out(on: &SessionContext, home: &Path, provider: &Provider) -> io::Result<
 
 #[cfg(test)]
 mod tests {
-    use model::{Case, Subject};
+    use model::{Case, PluginParts, Subject};
 
     use super::*;
     use crate::tests::harness::AgentHarness;
@@ -321,6 +328,18 @@ mod tests {
         assert_eq!(definition, expected);
         let definition = sub_agent(&sub_agent_of("r", r#"{"tools": "Read, Grep", "model": "haiku"}"#));
         assert_eq!(definition, json!({"description": "d", "mode": "subagent", "prompt": "Review."}));
+    }
+
+    #[test]
+    fn the_sub_agents_of_a_plugin_are_defined() {
+        let mut context = scripted(&[]).session_context();
+        let plugin = PluginParts { sub_agents: vec![sub_agent_of("r", "").into()], ..PluginParts::default() };
+        let mut skill = sub_agent_of("shop", "");
+        (skill.plugin, skill.directory) = (Some(plugin.into()), Some("/nowhere".into()));
+        let subject = Subject::Installed(skill.into());
+        context.case = Case { subject, definition: Definition::Plugin, ..(*context.case).clone() }.into();
+        let config = config(&Launch::prepare("/bin/opencode".into(), &context).unwrap());
+        assert_eq!(config["agent"], json!({"r": {"description": "d", "mode": "subagent", "prompt": "Review."}}));
     }
 
     #[test]

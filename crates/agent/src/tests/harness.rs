@@ -32,7 +32,13 @@ pub(crate) fn case(id: &str, messages: &[&str]) -> Case {
 /// Creates an agent configured by a project in `directory`.
 pub(crate) fn configured(config: &serde_json::Value, directory: &Path) -> Arc<Configured> {
     let node = model::Node::from_json(config, &Source::new("agent.yaml", ""));
-    Arc::new(Configured { name: "own".into(), node, directory: directory.to_owned(), is_filled: true })
+    Arc::new(Configured {
+        name: "own".into(),
+        node,
+        directory: directory.to_owned(),
+        is_filled: true,
+        is_of_suite: false,
+    })
 }
 
 /// Creates a prepared answer.

@@ -90,7 +90,7 @@ fn check_lists_every_key_that_is_not_honoured() {
     ] {
         assert!(ran.out.lines().any(|other| other == line), "{line}\n{}", ran.out);
     }
-    assert!(ran.err.contains("`fake` has only the skills of the plug-in `picnics`"), "{}", ran.err);
+    assert!(ran.err.contains("`fake` does not load the whole plug-in `picnics`"), "{}", ran.err);
     let checked = project.run(&["check", "evals", "--agent", "fake", "--format", "json"]).json();
     assert_eq!(checked["coverage"][0]["keys"].as_array().unwrap().len(), 8, "{checked:#}");
 }

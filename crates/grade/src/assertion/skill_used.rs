@@ -61,7 +61,7 @@ struct Used {
 
 fn parse(reading: &mut Reading<'_>, definition: Definition, is_wanted: bool) -> Option<Arc<dyn Matcher>> {
     let (name, place) = reading.required_text(match definition {
-        Definition::Skill | Definition::Plugin => "skill",
+        Definition::Skill | Definition::Plugin | Definition::SkillsOfPlugin => "skill",
         Definition::SubAgent => "sub_agent",
     })?;
     Some(Arc::new(Used { definition, name, is_wanted, place }))
@@ -112,28 +112,28 @@ impl Used {
 
     fn kind(&self) -> &'static str {
         match self.definition {
-            Definition::Skill | Definition::Plugin => "skill",
+            Definition::Skill | Definition::Plugin | Definition::SkillsOfPlugin => "skill",
             Definition::SubAgent => "sub-agent",
         }
     }
 
     fn first(&self, trace: &Trace) -> Option<usize> {
         match self.definition {
-            Definition::Skill | Definition::Plugin => first_use(trace, &self.name),
+            Definition::Skill | Definition::Plugin | Definition::SkillsOfPlugin => first_use(trace, &self.name),
             Definition::SubAgent => first_delegation(trace, &self.name),
         }
     }
 
     fn failed(&self, trace: &Trace) -> Option<usize> {
         match self.definition {
-            Definition::Skill | Definition::Plugin => failed_use(trace, &self.name),
+            Definition::Skill | Definition::Plugin | Definition::SkillsOfPlugin => failed_use(trace, &self.name),
             Definition::SubAgent => failed_delegation(trace, &self.name),
         }
     }
 
     fn others(&self, trace: &Trace) -> Vec<String> {
         match self.definition {
-            Definition::Skill | Definition::Plugin => used(trace),
+            Definition::Skill | Definition::Plugin | Definition::SkillsOfPlugin => used(trace),
             Definition::SubAgent => delegates(trace).into_iter().map(str::to_owned).collect(),
         }
     }

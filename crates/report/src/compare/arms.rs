@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use model::statistics::{Counted, Delta, Difference, Observation};
-use model::{AgentInfo, ArmSummary, TrialFigures, WITH_SKILL, WITHOUT_SKILL};
+use model::{AgentInfo, ArmSummary, SKILLS_ONLY, TrialFigures, WITH_SKILL, WITHOUT_SKILL};
 use serde_json::{Value, json};
 
 use super::rounds::Rounds;
@@ -105,7 +105,7 @@ fn pairs(
         let at = were.iter().position(|was| was.arm == arm.arm);
         pairs.push((at.map(|at| were.remove(at)), Some(arm)));
     }
-    for variant in [None, Some(WITH_SKILL), Some(WITHOUT_SKILL)] {
+    for variant in [None, Some(WITH_SKILL), Some(SKILLS_ONLY), Some(WITHOUT_SKILL)] {
         let of = |arm: &ArmSummary| arm.variant.as_deref() == variant;
         let left: Vec<usize> = (0..were.len()).filter(|at| of(&were[*at])).collect();
         let mut new = pairs.iter_mut().filter(|(was, now)| was.is_none() && now.as_ref().is_some_and(of));
@@ -244,10 +244,11 @@ impl ArmChange {
         self.one().is_some_and(ArmSummary::is_baseline)
     }
 
-    /// Returns "with skill" or "without", if the arm has a variant.
+    /// Returns "with skill", "skills only" or "without", if the arm has a variant.
     fn variant(&self) -> Option<&'static str> {
         match self.one()?.variant.as_deref() {
             Some(WITH_SKILL) => Some("with skill"),
+            Some(SKILLS_ONLY) => Some("skills only"),
             Some(WITHOUT_SKILL) => Some("without"),
             _ => None,
         }

@@ -224,7 +224,7 @@ impl Comparison {
         if !left_out.is_empty() {
             notes.push(format!("Not compared: {}.", left_out.join(", ")));
         }
-        if self.by == Dimension::Variant {
+        if self.names.as_ref().is_some_and(|names| names.iter().all(|name| variants::ARMS.contains(&&**name))) {
             notes.push(variants::NOTE.to_owned());
         }
         if self.is_incomplete() {

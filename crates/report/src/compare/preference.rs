@@ -3,10 +3,10 @@
 mod draw;
 
 use model::statistics::Difference;
-use model::{AuxiliaryUsage, PairJudgement, Preference, WITH_SKILL, WITHOUT_SKILL};
+use model::{AuxiliaryUsage, PairJudgement, Preference};
 use serde_json::{Value, json};
 
-use super::{Comparison, Dimension};
+use super::Comparison;
 use crate::format::{counted, number, p_value, percent, range};
 use crate::verdict::{UNLIKELY, chance, more_cases};
 
@@ -196,9 +196,7 @@ impl Comparison {
     fn side_names(&self) -> [String; 2] {
         match &self.names {
             None => ["the first run".into(), "the second run".into()],
-            Some([before, after])
-                if self.by == Dimension::Variant && before == WITHOUT_SKILL && after == WITH_SKILL =>
-            {
+            Some(_) if self.is_with_and_without_skill() => {
                 ["the side without the skill".into(), "the side with the skill".into()]
             }
             Some(names) => names.clone(),

@@ -4,10 +4,13 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use model::statistics::{Trigger, Triggering};
-use model::{TrialFigures, TrialRow, WITH_SKILL};
+use model::{SKILLS_ONLY, TrialFigures, TrialRow, WITH_SKILL, WITHOUT_SKILL};
 
 use crate::arms::without_variant;
 use crate::format::counted;
+
+/// Arms of a case that has a skill or a plug-in, from the one with the least of it.
+pub(super) const ARMS: [&str; 3] = [WITHOUT_SKILL, SKILLS_ONLY, WITH_SKILL];
 
 /// Explains what a comparison with and without a skill leaves out.
 pub(super) const NOTE: &str = "Assertions about the use of the skill are not compared: without the skill, no trial can \

@@ -248,14 +248,17 @@ fn flat(arms: &[&ArmSummary], paint: &Paint) -> String {
 /// Returns how often the skill was triggered, for each agent that has it.
 fn triggering(arms: &Arms, paint: &Paint) -> String {
     let mut grid = Grid::new(&[("skill used", 0), ("recall", 0), ("precision", 0), ("not used", 1), ("unknown", 2)]);
+    let count = |name: &str| arms.triggering().filter(|(arm, _)| without_variant(&arm.arm) == name).count();
     for (arm, trigger) in arms.triggering() {
+        let short = without_variant(&arm.arm);
+        let name = if count(short) > 1 { &arm.arm } else { short };
         let of = |rate: Option<BoundedEstimate>, counted: Counted| {
             let cell = |rate: BoundedEstimate| format!("{} {:>4}", described(counted), share(rate.bounds)).into();
             rate.map_or_else(unknown, cell)
         };
         let precise = Counted { passed: trigger.hits, failed: trigger.false_alarms, unknown: 0 };
         grid.row([
-            paint.folded(without_variant(&arm.arm), NAME).into(),
+            paint.folded(name, NAME).into(),
             of(trigger.recall, trigger.recalled()),
             of(trigger.precision, precise),
             of(trigger.never, trigger.not_triggered()),

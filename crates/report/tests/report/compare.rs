@@ -344,6 +344,32 @@ fn a_run_is_compared_by_variant_in_the_words_of_a_skill() {
 }
 
 #[test]
+fn the_parts_of_a_plugin_are_compared_with_each_other() {
+    let arms = [("with_skill", Outcome::Passed), ("skills_only", Outcome::Failed), ("without_skill", Outcome::Failed)];
+    let rows: Vec<TrialRow> = arms
+        .iter()
+        .flat_map(|(variant, outcome)| {
+            (0..8).map(move |index| TrialRow {
+                variant: Some((*variant).into()),
+                outcome: *outcome,
+                ..row(&passed(&id(&index.to_string(), &format!("chat+{variant}"), 1)), RUN)
+            })
+        })
+        .collect();
+    let comparisons = Comparison::by_variant(&rows, &[], &[], THRESHOLD);
+    let sentences: Vec<String> = comparisons.iter().map(Comparison::sentence).collect();
+    let starts = [
+        "The skill helps: 8 of 8 cases passed with it, 0 of 8 without.",
+        "No case changed: ",
+        "with_skill is better than skills_only: 8 of 8 cases passed in with_skill, 0 of 8 in skills_only.",
+    ];
+    assert_eq!(sentences.len(), 3);
+    for (sentence, start) in sentences.iter().zip(starts) {
+        assert!(sentence.starts_with(start), "{sentence}");
+    }
+}
+
+#[test]
 fn a_comparison_shows_what_changed_in_a_case_in_every_format() {
     let (good, bad) = (passed(&id("once", "fake", 1)), failed(&id("once", "fake", 1)));
     let call = |command: &str| CallRecord { input: json!({ "command": command }), ..good.tool_calls[0].clone() };

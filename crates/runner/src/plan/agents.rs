@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use agent::{AGENTS, Agent, CaseContext, Configured};
 use grade::Check;
-use model::{Case, Diagnostic, Excerpt, Severity, WITH_SKILL, WITHOUT_SKILL, nearest};
+use model::{Case, Diagnostic, Excerpt, Having, SKILLS_ONLY, Severity, Suite, WITH_SKILL, WITHOUT_SKILL, nearest};
 
 use super::compilation::SelectedCase;
 use super::planner::Planner;
@@ -63,10 +63,11 @@ impl Planner<'_> {
         let settings = self.request.settings;
         let is_named =
             !settings.arms.agents.is_empty() || case.runner.agent.is_some() || settings.defaults.agent.is_some();
-        if is_named || settings.configured.is_empty() || case.skip.is_some() || !case.broken.is_empty() {
+        let own = settings.configured.iter().filter(|config| !config.is_of_suite);
+        let own: Vec<String> = own.map(|config| format!("`{}`", config.name)).collect();
+        if is_named || own.is_empty() || case.skip.is_some() || !case.broken.is_empty() {
             return;
         }
-        let own: Vec<String> = settings.configured.iter().map(|config| format!("`{}`", config.name)).collect();
         let problem = Diagnostic::warning(format!("no agent is set, so `{DEFAULT_AGENT}` is used"));
         self.problems
             .push(problem.help(format!("the project configures {}: set `agent` to one of them", own.join(", "))));
@@ -102,16 +103,33 @@ impl Planner<'_> {
         }
     }
 
+    /// Warns about a suite whose cases have none of the arms of the run.
+    pub(super) fn warn_without_arm(&mut self, suite: &Suite, case: &Case) {
+        if !self.request.settings.arms.having.contains(&Having::Plugin) {
+            return;
+        }
+        let message = format!("the suite `{}` does not run: it tests a skill, and not a plug-in", suite.name);
+        let problem = Diagnostic::warning(message).at(Excerpt::of_file(Arc::clone(&case.source.file)));
+        let problem = problem.help("the arms of the run have only the plug-in or nothing");
+        if !self.problems.contains(&problem) {
+            self.problems.push(problem);
+        }
+    }
+
     /// Warns about the parts of a plug-in that `agent` does not load.
     pub(super) fn warn_about_plugin(&mut self, agent: &dyn Agent, case: &Case) {
         let is_loaded = agent.description().plugins_folder.is_some() || agent.description().skills_folder.is_none();
         let Some(skill) = case.subject.installed().filter(|_| !is_loaded) else { return };
-        let Some(others) = skill.plugin.as_ref().map(|plugin| &plugin.others).filter(|others| !others.is_empty())
-        else {
+        let Some(plugin) = &skill.plugin else { return };
+        let loads_sub_agents = agent.description().sub_agents_folder.is_some();
+        let count = if loads_sub_agents { 0 } else { plugin.sub_agents.len() };
+        let sub_agents = (count > 0).then(|| model::text::counted(count, "sub-agent"));
+        let others: Vec<String> = sub_agents.into_iter().chain(plugin.others.iter().cloned()).collect();
+        if others.is_empty() {
             return;
-        };
-        let message = format!("`{}` has only the skills of the plug-in `{}`", agent.name(), skill.name);
-        let help = format!("it does not load its {}", others.join(", "));
+        }
+        let message = format!("`{}` does not load the whole plug-in `{}`", agent.name(), skill.name);
+        let help = format!("it does not have: {}", others.join(", "));
         let problem = Diagnostic::warning(message).help(help);
         if !self.problems.contains(&problem) {
             self.problems.push(problem);
@@ -165,7 +183,7 @@ impl Planner<'_> {
     ) -> Arc<Case> {
         let SelectedCase { suite, variant: Variant { name, case }, .. } = selected;
         let settings = self.request.settings;
-        let compares_skill = matches!(name.as_deref(), Some(WITH_SKILL | WITHOUT_SKILL));
+        let compares_skill = matches!(name.as_deref(), Some(WITH_SKILL | SKILLS_ONLY | WITHOUT_SKILL));
         let is_compared = compares_skill && settings.arms.baseline != Some(false);
         let (reason, help) = if suite.format == SERVERS && agent.name() != SERVERS {
             let help = "only an agent `mcp:COMMAND` or `mcp:URL` can be its subject".to_owned();

@@ -101,7 +101,10 @@ impl<'a> Planner<'a> {
                 if is_wanted && selector.in_shard(ordinals.next().unwrap_or(0)) {
                     scored |= case.ruling.scoring.is_some();
                     let case = &variant::with_threshold(case, self.request.settings.threshold);
-                    let variants = variant::of(case, self.request.settings.arms.baseline);
+                    let variants = variant::of(case, &self.request.settings.arms);
+                    if variants.is_empty() {
+                        self.warn_without_arm(suite, case);
+                    }
                     self.problems.extend(variant::misleading_message(case, &variants));
                     let mocks = self.request.settings.sandbox.mocks_of(case);
                     let with = |variant| SelectedCase { position, suite, mocks: Arc::clone(&mocks), variant };

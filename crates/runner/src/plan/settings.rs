@@ -9,8 +9,8 @@ use cassette::Recording;
 use grade::judge::{JudgementStore, default_judge};
 use mask::secret::Secrets;
 use model::{
-    Budgets, CalibrationGate, Canaries, Case, CassetteMode, Excerpt, GatewayMode, JudgeCache, JudgeSample, Mocks,
-    NetworkPolicy, OnBudget, PassRate, PermissionMode, RemoteMode, Trials,
+    Budgets, CalibrationGate, Canaries, Case, CassetteMode, Excerpt, GatewayMode, Having, JudgeCache, JudgeSample,
+    Mocks, NetworkPolicy, OnBudget, PassRate, PermissionMode, RemoteMode, Trials,
 };
 
 use super::trial::SCRIPTED;
@@ -109,6 +109,8 @@ pub struct ArmSettings {
     pub precision: Option<f64>,
     /// True to run cases that have a skill without it too. If unset, only cases that check whether the skill helps.
     pub baseline: Option<bool>,
+    /// What the arms of a case have of its skill or plug-in, instead of `baseline`. If empty, `baseline` decides.
+    pub having: Vec<Having>,
     /// Seed for the order in which arms are interleaved.
     pub seed: u64,
 }

@@ -379,6 +379,75 @@ fn the_baseline_is_included_or_omitted_as_requested() {
 }
 
 #[test]
+fn a_plugin_has_an_arm_with_only_its_skills_on_wish() {
+    use model::{Definition, Having, McpServer, PluginParts, ServerSource, Skill};
+    let server = McpServer {
+        name: "plugin_shop_orders".into(),
+        source: ServerSource::Http { url: "http://127.0.0.1:1".into(), headers: Vec::new() },
+        is_of_plugin: true,
+        place: Excerpt::of_file("case.yaml"),
+    };
+    let plugin = PluginParts {
+        skills: vec!["plan".into()],
+        servers: vec![server.clone()],
+        others: vec!["hooks".into()],
+        ..PluginParts::default()
+    };
+    let plugin = Skill { plugin: Some(Arc::new(plugin)), name: "shop".into(), ..Skill::clone(&skill()) };
+    let of_plugin = || {
+        let mut case = asking("a");
+        (case.subject, case.definition) = (Subject::Installed(Arc::new(plugin.clone())), Definition::Plugin);
+        Arc::make_mut(&mut case.mocks).servers.push(server.clone());
+        case
+    };
+    let arms = |having: &[Having], case: Case| {
+        let settings = with_arms(ArmSettings { having: having.to_vec(), ..ArmSettings::default() });
+        let (plan, problems) = plan_with_problems(&settings, vec![case]);
+        let arm = |trial: &PlannedTrial| {
+            let parts = trial.case.subject.installed().and_then(|skill| skill.plugin.clone());
+            let others = parts.map(|parts| parts.others.len());
+            (trial.arm_name.to_string(), trial.case.definition, trial.mocks.servers.len(), others)
+        };
+        let mut arms: Vec<_> = plan.trials.iter().map(arm).collect();
+        arms.sort_by(|one, other| one.0.cmp(&other.0));
+        (arms, problems.into_iter().map(|problem| problem.message).collect::<Vec<_>>())
+    };
+    let arm = |variant: &str, definition, servers, others| (format!("fake+{variant}"), definition, servers, others);
+    assert_eq!(
+        arms(&[Having::None, Having::Skill, Having::Plugin], of_plugin()).0,
+        [
+            arm("skills_only", Definition::SkillsOfPlugin, 0, Some(0)),
+            arm("with_skill", Definition::Plugin, 1, Some(1)),
+            arm("without_skill", Definition::Plugin, 0, None),
+        ]
+    );
+    assert_eq!(arms(&[Having::Plugin], of_plugin()).0.len(), 1);
+    let names = |arms: &[(String, Definition, usize, Option<usize>)]| {
+        arms.iter().map(|arm| arm.0.clone()).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(names(&arms(&[Having::None, Having::Skill], asking("a")).0), "fake+with_skill fake+without_skill");
+    let (without, problems) = arms(&[Having::None, Having::Plugin], asking("a"));
+    assert_eq!(
+        (without.len(), problems[0].as_str()),
+        (0, "the suite `suite` does not run: it tests a skill, and not a plug-in")
+    );
+}
+
+#[test]
+fn an_indicator_counts_if_nothing_else_has_a_weight() {
+    let weights = |other: f64| {
+        let mut case = asking("a");
+        case.assertions.push(AssertionSpec { id: "two".into(), weight: other, ..case.assertions[0].clone() });
+        case.indicators = vec!["one".into()];
+        let plan = planned_with(&Settings::default(), vec![case]);
+        let with = plan.trials.iter().find(|trial| trial.arm.variant.as_deref() == Some(model::WITH_SKILL)).unwrap();
+        with.case.assertions.iter().map(|spec| spec.weight).collect::<Vec<_>>()
+    };
+    assert_eq!(weights(1.0), [0.0, 1.0]);
+    assert_eq!(weights(0.0), [1.0, 0.0]);
+}
+
+#[test]
 fn a_message_that_mentions_the_skill_is_reported_if_the_case_also_runs_without_it() {
     let skill = skill();
     let default = vec![UserMessage::text(format!("Run the `{}` skill.", skill.name))];

@@ -2,7 +2,12 @@
 
 use std::sync::Arc;
 
-use model::{AssertionSpec, Case, Diagnostic, Scoring, Subject, WITH_SKILL, WITHOUT_SKILL};
+use model::{
+    AssertionSpec, Case, Definition, Diagnostic, Having, PluginParts, SKILLS_ONLY, Scoring, Skill, Subject, WITH_SKILL,
+    WITHOUT_SKILL,
+};
+
+use super::settings::ArmSettings;
 
 /// A case as one arm runs it.
 pub(super) struct Variant {
@@ -12,9 +17,9 @@ pub(super) struct Variant {
     pub(super) case: Arc<Case>,
 }
 
-/// Returns the variants of `case`: its own, or unchanged, or with and without its skill. `baseline` is the user's setting;
-/// if it is `None`, cases from skill evaluations also run without their skill.
-pub(super) fn of(case: &Arc<Case>, baseline: Option<bool>) -> Vec<Variant> {
+/// Returns the variants of `case`: its own, or unchanged, or with and without its skill as `arms` says. If it does not say,
+/// cases from skill evaluations also run without their skill. There is none if the case has none of the wanted arms.
+pub(super) fn of(case: &Arc<Case>, arms: &ArmSettings) -> Vec<Variant> {
     if !case.variants.is_empty() {
         let variant = |(name, case): &(String, Arc<Case>)| Variant { name: Some(name.clone()), case: Arc::clone(case) };
         return case.variants.iter().map(variant).collect();
@@ -24,7 +29,10 @@ pub(super) fn of(case: &Arc<Case>, baseline: Option<bool>) -> Vec<Variant> {
     if case.subject.installed().is_none() || case.ends_when_triggered {
         return vec![Variant { name: None, case: Arc::clone(case) }];
     }
-    if !baseline.unwrap_or(asks) {
+    if !arms.having.is_empty() {
+        return wanted(case, &arms.having);
+    }
+    if !arms.baseline.unwrap_or(asks) {
         let name = asks.then(|| WITH_SKILL.to_owned());
         return vec![Variant { name, case: with_skill(case) }];
     }
@@ -33,6 +41,24 @@ pub(super) fn of(case: &Arc<Case>, baseline: Option<bool>) -> Vec<Variant> {
         Variant { name: Some(WITH_SKILL.to_owned()), case: with_skill(case) },
         Variant { name: Some(WITHOUT_SKILL.to_owned()), case: Arc::new(without_skill(case)) },
     ]
+}
+
+/// Returns the variants of a case that have this of its skill or plug-in.
+fn wanted(case: &Arc<Case>, having: &[Having]) -> Vec<Variant> {
+    let is_plugin = case.subject.installed().is_some_and(|skill| skill.plugin.is_some());
+    let case = &if having.contains(&Having::None) { with_indicators(case) } else { Arc::clone(case) };
+    let variant = |having: &Having| {
+        let (name, case) = match (having, is_plugin) {
+            (Having::None, _) => (WITHOUT_SKILL, Arc::new(without_skill(case))),
+            (Having::Skill, true) => (SKILLS_ONLY, Arc::new(skills_only(case))),
+            (Having::Skill, false) | (Having::Plugin, true) => (WITH_SKILL, with_skill(case)),
+            (Having::Plugin, false) => return None,
+        };
+        Some(Variant { name: Some(name.to_owned()), case })
+    };
+    let variants: Vec<Variant> = having.iter().filter_map(variant).collect();
+    let is_alone = variants.iter().all(|variant| variant.name.as_deref() == Some(WITHOUT_SKILL));
+    if is_alone { Vec::new() } else { variants }
 }
 
 /// Returns a warning if the message asks the arm without the skill to use it, as the default message in a scenario
@@ -51,10 +77,10 @@ pub(super) fn misleading_message(case: &Case, variants: &[Variant]) -> Option<Di
     })
 }
 
-/// Returns the case with indicators that do not count: their weight is 0. If a case has nothing else, they count.
+/// Returns the case with indicators that do not count: their weight is 0. If nothing else counts, they do.
 fn with_indicators(case: &Arc<Case>) -> Arc<Case> {
     let is_indicator = |spec: &AssertionSpec| case.indicators.contains(&spec.id);
-    if case.indicators.is_empty() || case.assertions.iter().all(is_indicator) {
+    if case.indicators.is_empty() || case.assertions.iter().all(|spec| is_indicator(spec) || spec.weight == 0.0) {
         return Arc::clone(case);
     }
     let mut assertions = case.assertions.clone();
@@ -93,8 +119,22 @@ pub(crate) fn as_arm(case: &Arc<Case>, variant: Option<&str>) -> Arc<Case> {
     match variant {
         Some(WITH_SKILL) => with_skill(&with_indicators(case)),
         Some(WITHOUT_SKILL) => Arc::new(without_skill(&with_indicators(case))),
+        Some(SKILLS_ONLY) => Arc::new(skills_only(&with_indicators(case))),
         _ => Arc::clone(case),
     }
+}
+
+/// Returns the case with only the skills of its plug-in.
+fn skills_only(case: &Arc<Case>) -> Case {
+    let mut case = Case::clone(&with_skill(case));
+    case.definition = Definition::SkillsOfPlugin;
+    if let Subject::Installed(skill) = &mut case.subject {
+        let skills = skill.plugin.as_ref().map(|plugin| plugin.skills.clone()).unwrap_or_default();
+        let plugin = Some(Arc::new(PluginParts { skills, ..PluginParts::default() }));
+        *skill = Arc::new(Skill { plugin, ..Skill::clone(skill) });
+    }
+    Arc::make_mut(&mut case.mocks).servers.retain(|server| !server.is_of_plugin);
+    case
 }
 
 /// Returns the case without its skill. Assertions about the use of the skill are removed, because they are meaningless
@@ -105,7 +145,7 @@ fn without_skill(case: &Case) -> Case {
     let written = case.assertions.len();
     case.assertions.retain(|assertion| !is_about_skill(&assertion.kind.value));
     let indicators = &case.indicators;
-    if case.assertions.iter().any(|spec| !indicators.contains(&spec.id)) {
+    if case.assertions.iter().any(|spec| !indicators.contains(&spec.id) && spec.weight != 0.0) {
         case.assertions.retain(|spec| !indicators.contains(&spec.id));
     }
     let asks_nothing_else = case.assertions.is_empty() && written > 0;

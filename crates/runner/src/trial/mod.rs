@@ -459,8 +459,10 @@ impl<'a> Attempt<'a> {
         Request {
             name: format!("{}@{}", self.planned.id(), self.before.len()),
             fixtures: Arc::clone(&case.fixtures),
-            skill: match agent.description().plugins_folder {
-                None if case.definition == Definition::Plugin => skill.zip(folder).and_then(skills_of_plugin),
+            skill: match (case.definition, agent.description().plugins_folder) {
+                (Definition::SkillsOfPlugin, _) | (Definition::Plugin, None) => {
+                    skill.zip(folder).and_then(skills_of_plugin)
+                }
                 _ => skill.zip(folder.map(str::to_owned)),
             },
             graded: case.graded.clone(),

@@ -20,13 +20,13 @@ pub const GITHUB: &str = "github";
 
 /// Returns the agents that the project configures.
 pub fn agents(project: &Project) -> Vec<Arc<Configured>> {
-    project.agents.iter().map(configured).collect()
+    project.agents.iter().map(|agent| configured(agent, false)).collect()
 }
 
-/// Returns an agent that the project or a suite configures.
-pub fn configured(agent: &suite::ProjectAgent) -> Arc<Configured> {
+/// Returns an agent that the project configures, or a suite.
+pub fn configured(agent: &suite::ProjectAgent, is_of_suite: bool) -> Arc<Configured> {
     let (name, node, directory) = (agent.name.clone(), agent.node.clone(), agent.directory.clone());
-    Arc::new(Configured { name, node, directory, is_filled: agent.missing.is_empty() })
+    Arc::new(Configured { name, node, directory, is_filled: agent.missing.is_empty(), is_of_suite })
 }
 
 /// Returns the source of models, with keys and addresses from the environment, the project's key for the judge, and

@@ -101,7 +101,7 @@ impl Setting {
 }
 
 /// All settings, in the order in which `config` shows them.
-pub static SETTINGS: [Setting; 63] = [
+pub static SETTINGS: [Setting; 64] = [
     Setting::new("agent", "Agent to run the cases with; repeat it to compare agents", |used| {
         let agents = &used.run.arms.agents;
         if agents.is_empty() { json!(used.run.default_agent()) } else { json!(agents) }
@@ -199,6 +199,12 @@ pub static SETTINGS: [Setting; 63] = [
         .flag("--baseline", |args| args.arms.baseline || args.arms.no_baseline)
         .default("for evals.json")
         .applies(Applies::OverCase),
+    Setting::new(
+        "arms",
+        "What each arm has of the skill or plug-in that a case tests: `none`, `skill` or `plugin`, with commas in between",
+        |used| json!(used.run.arms.having),
+    )
+    .flag("--arms", |args| !args.arms.arms.is_empty()),
     Setting::new("seed", "Seed for the order in which arms are interleaved", |used| json!(used.run.arms.seed))
         .flag("--seed", |args| args.arms.seed.is_some())
         .default("0"),

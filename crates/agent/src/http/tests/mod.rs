@@ -18,7 +18,7 @@ fn configured_at(directory: &Path, keys: &Value) -> Configured {
     map.extend(keys.as_object().unwrap().clone());
     let mut node = Node::from_json(&Value::Object(map), &Source::new("trialrun.yaml", ""));
     tag_functions(&mut node);
-    Configured { name: "bot".into(), node, directory: directory.to_owned(), is_filled: true }
+    Configured { name: "bot".into(), node, directory: directory.to_owned(), is_filled: true, is_of_suite: false }
 }
 
 /// Tags strings that refer to a module as functions.

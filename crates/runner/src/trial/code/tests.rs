@@ -557,7 +557,7 @@ impl Play {
         let configured = |name: &str, config: serde_json::Value| {
             let node = model::Node::from_json(&config, &model::Source::new("trialrun.yaml", ""));
             let directory = self.folder.path().to_owned();
-            Arc::new(Configured { name: name.into(), node, directory, is_filled: true })
+            Arc::new(Configured { name: name.into(), node, directory, is_filled: true, is_of_suite: false })
         };
         let custom = |name| json!({"type": "custom", "module": "./agent.mjs", "options": {"name": name}});
         self.settings.configured = vec![

@@ -72,7 +72,7 @@ pub(super) fn read(items: &[Node], case: &mut Reading<'_>, problems: &mut Proble
 pub(super) fn not_used(definition: Definition, name: &str, place: &Node) -> AssertionSpec {
     let [of_skill, of_sub_agent] = NOT_USED;
     let (not_used, id) = match definition {
-        Definition::Skill | Definition::Plugin => (of_skill, NOT_USED_ID),
+        Definition::Skill | Definition::Plugin | Definition::SkillsOfPlugin => (of_skill, NOT_USED_ID),
         Definition::SubAgent => (of_sub_agent, "sub-agent-not-used"),
     };
     let kind = NodeKind::String(name.to_owned());

@@ -100,7 +100,9 @@ impl Suite<'_> {
         let skill_eval = SkillEval {
             should_trigger,
             invocation: is_forced.then(|| match self.definition {
-                Definition::Skill | Definition::Plugin => format!("Use the ${} skill. ", self.name),
+                Definition::Skill | Definition::Plugin | Definition::SkillsOfPlugin => {
+                    format!("Use the ${} skill. ", self.name)
+                }
                 Definition::SubAgent => format!("Use the {} sub-agent. ", self.name),
             }),
             side_effect_level: level(&mut fields, problems),

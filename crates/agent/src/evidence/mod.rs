@@ -6,6 +6,7 @@ mod otlp;
 #[cfg(test)]
 mod tests;
 
+use std::io::{self, BufRead, BufReader, Read};
 use std::sync::Arc;
 
 use model::{Diagnostic, Source, Span, foreign_json};
@@ -17,6 +18,9 @@ use crate::{claude_code, codex, opencode};
 
 /// Number of lines that are looked at to recognise a format. A file may begin with lines of other kinds.
 const FIRST_LINES: usize = 20;
+
+/// First bytes of a file that is compressed with Zstandard, as Codex does with rollouts that it no longer uses.
+const COMPRESSED: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 /// A format.
 pub struct EvidenceFormat {
@@ -92,6 +96,31 @@ pub struct Evidence {
     pub conversations: Vec<Conversation>,
     /// Problems with the file.
     pub problems: Vec<Diagnostic>,
+}
+
+/// Returns a reader of a file that may be compressed.
+///
+/// # Errors
+/// Returns an error if the beginning of the file cannot be read.
+pub fn reader<'r>(mut file: impl BufRead + 'r) -> io::Result<Box<dyn BufRead + 'r>> {
+    let is_compressed = file.fill_buf()?.starts_with(&COMPRESSED);
+    Ok(if is_compressed { Box::new(BufReader::new(zstd::Decoder::with_buffer(file)?)) } else { Box::new(file) })
+}
+
+/// Returns the content of a file that may be compressed.
+///
+/// # Errors
+/// Returns an error if it is damaged, or if its content has more than `limit` bytes.
+pub fn decompressed(bytes: Vec<u8>, limit: u64) -> io::Result<Vec<u8>> {
+    if !bytes.starts_with(&COMPRESSED) {
+        return Ok(bytes);
+    }
+    let mut content = Vec::new();
+    reader(&bytes[..])?.take(limit + 1).read_to_end(&mut content)?;
+    if content.len() as u64 > limit {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("its content has more than {limit} bytes")));
+    }
+    Ok(content)
 }
 
 /// Reads `bytes`, the content of the file at `path`, if it is in a format that is not text.

@@ -283,6 +283,16 @@ fn damaged_files_are_reported_with_their_lines() {
 }
 
 #[test]
+fn compressed_files_are_decompressed_up_to_a_limit() {
+    let text = b"{\"type\":\"session_meta\"}\n".repeat(100);
+    let packed = zstd::encode_all(&text[..], 1).unwrap();
+    assert_eq!(decompressed(packed.clone(), 10_000).unwrap(), text);
+    assert_eq!(decompressed(text.clone(), 1).unwrap(), text);
+    assert_eq!(decompressed(packed.clone(), 100).unwrap_err().to_string(), "its content has more than 100 bytes");
+    assert!(decompressed(packed[..packed.len() / 2].to_vec(), 10_000).is_err());
+}
+
+#[test]
 fn mutated_files_break_nothing() {
     let seeds = testkit::seeds(Path::new("tests/evidence"), "");
     testkit::fuzz(&seeds, |bytes| {

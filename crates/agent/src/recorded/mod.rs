@@ -21,11 +21,12 @@ use super::step_recorder::StepRecorder;
 use super::transcript::{ReportedTurn, perform};
 use super::{Agent, CaseContext, Costs, Description, RunState, SessionContext};
 use crate::conversation::Conversation;
+use crate::evidence;
 use crate::session::Session;
 use crate::turn::{Turn, finished};
 
 /// Endings of the names of files that are read in a folder.
-const ENDINGS: [&str; 3] = ["eval", "json", "jsonl"];
+const ENDINGS: [&str; 4] = [".eval", ".json", ".jsonl", ".jsonl.zst"];
 /// Maximum size of a file of answers, in bytes.
 const MAX_FILE_BYTES: u64 = 1 << 30;
 
@@ -67,6 +68,7 @@ impl AnswerFiles {
         let mut answers = Answers::default();
         for FoundFile { path, case, .. } in &found {
             let bytes = files::read_named(&cwd.join(path), MAX_FILE_BYTES)?;
+            let bytes = evidence::decompressed(bytes, MAX_FILE_BYTES)?;
             answers.read(&path.to_string_lossy(), bytes, case.as_deref());
         }
         answers.finish();
@@ -98,12 +100,13 @@ fn paths(cwd: &Path, file: &Path) -> io::Result<Vec<FoundFile>> {
     }
     let mut found = Vec::new();
     for entry in fs::read_dir(cwd.join(file))? {
-        let path = file.join(entry?.file_name());
+        let name = entry?.file_name();
+        let path = file.join(&name);
         let meta = cwd.join(&path).metadata()?;
-        let is_evidence = path.extension().is_some_and(|ending| ENDINGS.iter().any(|known| ending == *known));
-        if meta.is_file() && is_evidence {
-            let case = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
-            found.push(FoundFile { path, meta, case });
+        let name = name.to_string_lossy();
+        let case = ENDINGS.iter().find_map(|ending| name.strip_suffix(ending)).filter(|case| !case.is_empty());
+        if let Some(case) = case.filter(|_| meta.is_file()) {
+            found.push(FoundFile { path, meta, case: Some(case.to_owned()) });
         }
     }
     if found.is_empty() {
@@ -472,6 +475,8 @@ mod tests {
         };
         copy("codex-rollout.jsonl", "greets.jsonl");
         copy("inspect-log.json", "log.json");
+        let rollout = std::fs::read("tests/evidence/codex-rollout.jsonl").unwrap();
+        std::fs::write(dir.path().join("old.jsonl.zst"), zstd::encode_all(&rollout[..], 1).unwrap()).unwrap();
         std::fs::write(dir.path().join("README.md"), "Notes").unwrap();
         let path = dir.path().to_string_lossy().into_owned();
         let answer = async |id: &str, repetition| {
@@ -479,6 +484,7 @@ mod tests {
             harness.play(&Recorded).await.unwrap().answer().map(str::to_owned)
         };
         assert_eq!(answer("greets", 1).await.as_deref(), Some("The check passes."));
+        assert_eq!(answer("old", 1).await.as_deref(), Some("The check passes."));
         assert_eq!(answer("2", 1).await.as_deref(), Some("Your order 42 is on its way."));
         assert_eq!(answer("late-parcel", 2).await.as_deref(), Some("Your order 42 is on its way."));
         let empty = tempfile::tempdir().unwrap();

@@ -122,6 +122,7 @@ fn read(path: &Path, context: &Session, terminal: &Terminal) -> Result<Conversat
     let shown = shown_path(path, context);
     let failed = |error: &dyn std::fmt::Display| CliError::usage(format!("cannot read {shown}: {error}"));
     let bytes = files::read_named(path, MAX_SESSION).map_err(|error| failed(&error))?;
+    let bytes = evidence::decompressed(bytes, MAX_SESSION).map_err(|error| failed(&error))?;
     let evidence = match evidence::read_archive(&shown, &bytes) {
         Some(evidence) => Some(evidence),
         None => {

@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use agent::evidence;
 use sandbox::Host;
 use serde_json::Value;
 use walkdir::WalkDir;
@@ -39,7 +40,8 @@ fn of_claude_code(folder: &Path, of: &[PathBuf]) -> Found {
 
 /// Returns the sessions of Codex. Each names its working directory in its first line.
 fn of_codex(folder: &Path, of: &[PathBuf]) -> Found {
-    let is_rollout = |name: &str| name.starts_with("rollout-") && name.ends_with(".jsonl");
+    let is_rollout =
+        |name: &str| name.starts_with("rollout-") && (name.ends_with(".jsonl") || name.ends_with(".jsonl.zst"));
     let mut found = below(&folder.join("sessions"), 4, is_rollout);
     found.retain(|(_, path)| working_directory(path).is_some_and(|directory| of.contains(&directory)));
     found
@@ -48,7 +50,8 @@ fn of_codex(folder: &Path, of: &[PathBuf]) -> Found {
 /// Returns the working directory in the first line of a rollout.
 fn working_directory(path: &Path) -> Option<PathBuf> {
     let mut first = String::new();
-    BufReader::new(files::open(path).ok()?.take(HEAD)).read_line(&mut first).ok()?;
+    let lines = evidence::reader(BufReader::new(files::open(path).ok()?)).ok()?;
+    lines.take(HEAD).read_line(&mut first).ok()?;
     let line: BTreeMap<String, Value> = serde_json::from_str(&first).ok()?;
     Some(PathBuf::from(line.get("payload")?.get("cwd")?.as_str()?))
 }

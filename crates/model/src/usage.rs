@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Tokens of model requests. The four kinds do not overlap: `input` excludes cache reads and cache writes.
+/// Tokens of model requests. The four kinds do not overlap: `input` excludes cache reads and cache writes. Agents report any
+/// numbers, so sums do not overflow.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Tokens {
@@ -21,12 +22,12 @@ pub struct Tokens {
 impl Tokens {
     /// Returns all the tokens that a budget counts: input, cache reads, cache writes and output.
     pub fn total(&self) -> u64 {
-        self.all_input() + self.output
+        self.all_input().saturating_add(self.output)
     }
 
     /// Returns all input tokens, cached or not.
     pub fn all_input(&self) -> u64 {
-        self.input + self.cache_read + self.cache_write
+        self.input.saturating_add(self.cache_read).saturating_add(self.cache_write)
     }
 
     /// Returns the increase since an earlier total; a number that has become smaller counts as 0.
@@ -43,13 +44,13 @@ impl Tokens {
 
 impl std::ops::AddAssign for Tokens {
     fn add_assign(&mut self, other: Self) {
-        self.input += other.input;
-        self.cache_read += other.cache_read;
-        self.cache_write += other.cache_write;
-        self.output += other.output;
+        self.input = self.input.saturating_add(other.input);
+        self.cache_read = self.cache_read.saturating_add(other.cache_read);
+        self.cache_write = self.cache_write.saturating_add(other.cache_write);
+        self.output = self.output.saturating_add(other.output);
         self.reasoning = match (self.reasoning, other.reasoning) {
             (None, None) => None,
-            (a, b) => Some(a.unwrap_or(0) + b.unwrap_or(0)),
+            (a, b) => Some(a.unwrap_or(0).saturating_add(b.unwrap_or(0))),
         };
     }
 }

@@ -37,6 +37,10 @@ pub(super) enum Incoming {
         /// Parameters.
         params: Value,
     },
+    /// An error without the id of a request: the agent could not read the one that was sent.
+    Rejected(RpcError),
+    /// A response whose id cannot be that of a request.
+    Stray(Value),
     /// A line that is not a message, such as a line of a log.
     Noise,
     /// A line that begins like a message and is not valid JSON. It may contain an action of the agent.
@@ -51,23 +55,31 @@ impl Incoming {
         let message = match foreign_json::parse(line) {
             Ok(message @ Value::Object(_)) => message,
             Err(error) if is_object(line) && foreign_json::is_too_large(&error) => return Self::TooDeep,
-            Err(_) if is_object(line) && line.contains("\"jsonrpc\"") => return Self::Damaged,
+            Err(_) if is_object(line) && PARTS.iter().any(|part| line.contains(part)) => return Self::Damaged,
             _ => return Self::Noise,
         };
         let params = || message.get("params").cloned().unwrap_or(Value::Null);
         let id = message.get("id").filter(|id| !id.is_null());
+        let error = message.get("error").filter(|error| !error.is_null()).map(RpcError::read);
+        let is_response = error.is_some() || message.get("result").is_some() || message.get("jsonrpc").is_some();
         match (owned(&message, "method"), id) {
             (Some(method), Some(id)) => Self::Request { id: id.clone(), method, params: params() },
             (Some(method), None) => Self::Notification { method, params: params() },
-            (None, Some(id)) => match (number(id), message.get("error")) {
-                (None, _) => Self::Noise,
-                (Some(number), Some(error)) if !error.is_null() => Self::Response(number, Err(RpcError::read(error))),
-                (Some(number), _) => Self::Response(number, Ok(message.get("result").cloned().unwrap_or(Value::Null))),
+            (None, Some(id)) if is_response => match (number(id), error) {
+                (None, _) => Self::Stray(id.clone()),
+                (Some(number), Some(error)) => Self::Response(number, Err(error)),
+                (Some(number), None) => {
+                    Self::Response(number, Ok(message.get("result").cloned().unwrap_or(Value::Null)))
+                }
             },
-            (None, None) => Self::Noise,
+            (None, None) if message.get("jsonrpc").is_some() => error.map_or(Self::Noise, Self::Rejected),
+            (None, _) => Self::Noise,
         }
     }
 }
+
+/// Parts of a message by which a damaged one is recognised.
+const PARTS: [&str; 3] = ["\"jsonrpc\"", "\"method\"", "\"sessionUpdate\""];
 
 fn is_object(line: &str) -> bool {
     line.trim_start().starts_with('{')
@@ -114,11 +126,23 @@ impl RpcError {
         self.code == AUTH_REQUIRED
     }
 
-    /// Returns the HTTP status that some agents use as the code, or begin the message with.
+    /// Returns the HTTP status that some agents use as the code, or name in the message. Other numbers in it, such as a
+    /// time in milliseconds, are not one.
     pub(super) fn status(&self) -> Option<u16> {
         let status = |code: i64| u16::try_from(code).ok().filter(|status| (400..600).contains(status));
-        let word = |word: &str| word.trim_matches(|c: char| !c.is_ascii_digit()).parse().ok().and_then(status);
-        status(self.code).or_else(|| self.message.split_whitespace().find_map(word))
+        let written = |word: &str| word.trim_matches(|c: char| !c.is_ascii_digit()).parse().ok().and_then(status);
+        let words: Vec<&str> = self.message.split_whitespace().collect();
+        let introduces = |word: &str| {
+            let word = word.to_ascii_lowercase();
+            let ends = ["status", "code", "error", "http", "got", "returned"];
+            word.ends_with(':') || word.starts_with("http/") || ends.iter().any(|end| word.ends_with(end))
+        };
+        let named = |at: usize| {
+            let is_introduced =
+                at == 0 || introduces(words[at - 1]) || words[at].to_ascii_lowercase().contains("status");
+            written(words[at]).filter(|_| is_introduced)
+        };
+        status(self.code).or_else(|| (0..words.len()).find_map(named))
     }
 }
 
@@ -154,10 +178,13 @@ mod tests {
 
     #[test]
     fn lines_of_a_log_are_not_messages() {
-        for line in ["", "Starting…", "[1]", "{}", "{\"level\":\"info\"}", "{level: info}", "{\"id\":\"abc\"}"] {
+        for line in
+            ["", "Starting…", "[1]", "{}", "{\"level\":\"info\"}", "{level: info}", "{\"id\":\"abc\"}", "{\"id\":1}"]
+        {
             assert_eq!(Incoming::read(line), Incoming::Noise, "{line}");
         }
         assert_eq!(Incoming::read("{\"jsonrpc\":\"2.0\",\"id\":1,"), Incoming::Damaged);
+        assert_eq!(Incoming::read("{\"method\":\"session/update\",\"params\":{"), Incoming::Damaged);
         assert_eq!(Incoming::read(&format!("{{\"a\":{}", "[".repeat(100_000))), Incoming::TooDeep);
     }
 
@@ -167,6 +194,11 @@ mod tests {
             let line = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{}}}}");
             assert_eq!(Incoming::read(&line), Incoming::Response(7, Ok(json!({}))), "{id}");
         }
+        let stray = Incoming::read("{\"jsonrpc\":\"2.0\",\"id\":\"a\",\"result\":{}}");
+        assert_eq!(stray, Incoming::Stray(json!("a")));
+        let rejected =
+            Incoming::read("{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":-32700,\"message\":\"no\"}}");
+        assert_eq!(rejected, Incoming::Rejected(RpcError { code: -32700, message: "no".into() }));
         let Incoming::Request { id, .. } = Incoming::read("{\"id\":\"u-1\",\"method\":\"fs/read_text_file\"}") else {
             panic!("a request")
         };
@@ -182,6 +214,16 @@ mod tests {
             ("Internal error: 400 scripted 400 (-32603)", Some(400))
         );
         assert_eq!(read(json!({"code": 429, "message": "slow down"})).status(), Some(429));
+        for (message, status) in [
+            ("503 Service Unavailable", Some(503)),
+            ("API Error: 500 {}", Some(500)),
+            ("unexpected status 502, retry", Some(502)),
+            ("failed (status_code=429)", Some(429)),
+            ("no answer after 500 ms", None),
+            ("cannot read 404 files", None),
+        ] {
+            assert_eq!(read(json!({"code": -32603, "message": message})).status(), status, "{message}");
+        }
         assert!(read(json!({"code": -32000, "message": "Authentication required"})).wants_sign_in());
         assert_eq!(read(json!("odd")), RpcError { code: 0, message: "odd".into() });
     }

@@ -1,7 +1,8 @@
 //! A conversation: one process, and one session in it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use model::decode::Problems;
 use model::text::shortened;
@@ -34,8 +35,15 @@ const VERSION: u64 = 1;
 const TO_OPEN: Duration = Duration::from_secs(180);
 /// Time limit for the end of a reply after it was cancelled.
 const TO_CANCEL: Duration = Duration::from_secs(1);
+/// How long to wait for updates after a reply. Agents that write from several tasks may send the response first.
+const FOR_UPDATES: Duration = Duration::from_millis(100);
 /// Maximum length of foreign text in a message, in characters.
 const SHOWN: usize = 300;
+
+/// Kinds of calls that may run a command.
+const COMMANDS: &[&str] = &["execute"];
+/// Kinds of calls that may write a file.
+const CHANGES: &[&str] = &["edit", "delete", "move", "execute"];
 
 /// Id of a request, and its result.
 type Delayed = (Value, Value);
@@ -66,6 +74,10 @@ pub(super) struct AcpSession {
     is_replying: bool,
     /// Reason why a call of the reply was denied.
     denied: Option<String>,
+    /// What the agent did in the reply through this program: kinds of calls, and what was done.
+    served: BTreeMap<&'static [&'static str], &'static str>,
+    /// Id of a response that no request has.
+    stray: Option<Value>,
     /// True if the conversation ended early.
     is_over: bool,
 }
@@ -97,6 +109,8 @@ impl AcpSession {
             notices: Default::default(),
             is_replying: false,
             denied: None,
+            served: BTreeMap::new(),
+            stray: None,
             is_over: false,
         }
     }
@@ -121,7 +135,7 @@ impl AcpSession {
                 }
                 return ending;
             }
-        } else if let Err(ending) = self.leftovers(turn).await {
+        } else if let Err(ending) = self.leftovers(Duration::ZERO, turn).await {
             return ending;
         }
         self.prompt(&message.text, turn).await
@@ -146,7 +160,11 @@ impl AcpSession {
         let agent =
             self.opening("initialize", &asked, turn).await?.map_err(|error| self.refused("initialize", &error))?;
         let version = agent.get("protocolVersion").cloned().unwrap_or(Value::Null);
-        if version.as_u64() != Some(VERSION) {
+        if version.is_null() {
+            let reason = format!("its response to `initialize` has no `protocolVersion`: {}", shown(&agent));
+            return Err(Ending::Unreachable { reason });
+        }
+        if version.as_u64() != Some(VERSION) && version != json!(VERSION.to_string()) {
             let reason = format!("it speaks version {version} of the Agent Client Protocol, and not version {VERSION}");
             return Err(Ending::Unreachable { reason });
         }
@@ -156,7 +174,8 @@ impl AcpSession {
             None => {
                 let session = self.new_session(&agent, turn).await?;
                 let Some(id) = owned(&session, "sessionId") else {
-                    let reason = format!("its response to `session/new` has no `sessionId`: {}", shown(&session));
+                    let reason =
+                        format!("its response to `session/new` has no text as its `sessionId`: {}", shown(&session));
                     return Err(Ending::Unreachable { reason });
                 };
                 (id, session)
@@ -288,9 +307,16 @@ impl AcpSession {
     ) -> Result<Result<Value, RpcError>, Ending> {
         let answered = tokio::time::timeout(TO_OPEN, self.call(method, params, turn)).await;
         answered.unwrap_or_else(|_| {
-            let reason = format!("it did not answer `{method}` within {} s", TO_OPEN.as_secs());
+            let hint = self.stray_hint().map(|hint| format!("; {hint}")).unwrap_or_default();
+            let reason = format!("it did not answer `{method}` within {} s{hint}", TO_OPEN.as_secs());
             Err(Ending::Unreachable { reason })
         })
+    }
+
+    /// Says that the agent sent a response that belongs to no request, if it did.
+    fn stray_hint(&self) -> Option<String> {
+        let id = self.stray.as_ref()?;
+        Some(format!("it sent a response with the id {}, which no open request has", shown(id)))
     }
 
     /// Returns the ending if the agent does not open a session.
@@ -306,7 +332,8 @@ impl AcpSession {
     /// Sends a message and follows the reply.
     async fn prompt(&mut self, text: &str, turn: &mut Turn) -> Ending {
         self.interpreter.begin();
-        (self.is_replying, self.denied) = (true, None);
+        (self.is_replying, self.denied, self.stray) = (true, None, None);
+        self.served.clear();
         turn.waiting("model");
         let mut blocks = vec![json!({"type": "text", "text": text})];
         if let Some(preface) = self.preface.take() {
@@ -316,11 +343,16 @@ impl AcpSession {
         let replied = self.call("session/prompt", &params, turn).await;
         let (response, stopped) = match replied {
             Ok(Ok(response)) => {
-                let late = self.leftovers(turn).await;
+                let late = self.leftovers(FOR_UPDATES, turn).await;
                 (Ok(response), late.err())
             }
             Ok(Err(error)) => (Err(error), None),
-            Err(ending) => (Ok(self.cancel(turn).await), Some(ending)),
+            Err(ending) => {
+                if let Some(hint) = self.stray_hint() {
+                    turn.explain_timeout(hint);
+                }
+                (Ok(self.cancel(turn).await), Some(ending))
+            }
         };
         self.is_replying = false;
         let mut recorded = Ok(());
@@ -329,6 +361,15 @@ impl AcpSession {
         }
         if self.named.is_some_and(|named| named.hides_calls) {
             turn.misses_calls();
+        }
+        for (kinds, what) in &self.served {
+            if !self.interpreter.may_have_called(kinds) {
+                turn.warn(format!("the agent {what} through trialrun and reported no call that did this"));
+                turn.misses_calls();
+            }
+        }
+        if self.interpreter.has_unreadable_text() {
+            recorded = recorded.and(turn.unreadable("the agent sent a piece of its answer that is not a text"));
         }
         for (kind, count) in self.interpreter.unknown() {
             turn.warn(format!(
@@ -417,30 +458,33 @@ impl AcpSession {
         loop {
             match self.next(turn).await? {
                 Incoming::Response(id, response) if id == own => return Ok(response),
+                Incoming::Rejected(error) => return Ok(Err(error)),
                 other => self.handle(other, turn).await?,
             }
         }
     }
 
-    /// Reads what the agent has written after its reply, without waiting.
-    async fn leftovers(&mut self, turn: &mut Turn) -> Result<(), Ending> {
+    /// Reads what the agent writes after its reply within this time, which does not count as the agent's.
+    async fn leftovers(&mut self, within: Duration, turn: &mut Turn) -> Result<(), Ending> {
+        let began = Instant::now();
         for _ in 0..Notices::MAX_COUNT {
             let Some(process) = &mut self.process else { return Ok(()) };
             let output = tokio::select! {
                 biased;
                 output = process.next_output() => output,
-                () = std::future::ready(()) => return Ok(()),
+                () = tokio::time::sleep(within.saturating_sub(began.elapsed())) => break,
             };
             if matches!(output, Output::End) {
-                return Ok(());
+                break;
             }
             if let Some(incoming) = self.hear(output, turn)? {
-                if matches!(incoming, Incoming::Notification { .. }) && !self.is_replying {
-                    continue;
+                match incoming {
+                    Incoming::Notification { params, .. } if !self.is_replying => too_late(&params, turn),
+                    incoming => self.handle(incoming, turn).await?,
                 }
-                self.handle(incoming, turn).await?;
             }
         }
+        turn.pause(began.elapsed());
         Ok(())
     }
 
@@ -523,6 +567,14 @@ impl AcpSession {
                 Self::follow(steps, turn)
             }
             Incoming::Request { id, method, params } => self.serve(&id, &method, &params, turn).await,
+            Incoming::Stray(id) => {
+                self.stray = Some(id);
+                Ok(())
+            }
+            Incoming::Response(id, _) => {
+                self.stray = Some(id.into());
+                Ok(())
+            }
             _ => Ok(()),
         }
     }
@@ -552,8 +604,14 @@ impl AcpSession {
                 })?;
                 Err((INTERNAL, message))
             }
-            "fs/write_text_file" => files::write(sandbox.as_ref(), params).await,
-            "terminal/create" => self.terminals.create(sandbox.as_ref(), params),
+            "fs/write_text_file" => {
+                self.served.insert(CHANGES, "wrote a file");
+                files::write(sandbox.as_ref(), params).await
+            }
+            "terminal/create" => {
+                self.served.insert(COMMANDS, "ran a command");
+                self.terminals.create(sandbox.as_ref(), params)
+            }
             "terminal/output" => self.terminals.output(params),
             "terminal/kill" => self.terminals.kill(params),
             "terminal/release" => self.terminals.release(params),
@@ -589,7 +647,10 @@ impl AcpSession {
             false => permission::decide(setup, &call, &reported.kind),
         };
         let (choice, reason) = match rule {
-            Rule::Allow => (Choice::find(&choices, true), "by the case's rules".to_owned()),
+            Rule::Allow => match Choice::find(&choices, true) {
+                Some(choice) => (Some(choice), "by the case's rules".to_owned()),
+                None => (None, "the case's rules allow it, but the agent offered no option that does".to_owned()),
+            },
             Rule::Deny(reason) => (Choice::find(&choices, false), reason.to_owned()),
             Rule::Ask => {
                 let options = choices.iter().map(|choice| choice.name.clone()).collect();
@@ -598,11 +659,15 @@ impl AcpSession {
                 let answer = turn.answer(question);
                 let named =
                     |answer: &String| choices.iter().find(|choice| choice.name == *answer || choice.id == *answer);
+                let chosen = answer.as_ref().and_then(named);
                 let reason = match &answer {
+                    Some(answer) if chosen.is_none() => {
+                        format!("`user_responses` chose \"{answer}\", which is not one of the options")
+                    }
                     Some(answer) => format!("`user_responses` chose \"{answer}\""),
                     None => "no user can approve it, and `user_responses` has no answer".to_owned(),
                 };
-                (answer.as_ref().and_then(named).or_else(|| Choice::find(&choices, false)), reason)
+                (chosen.or_else(|| Choice::find(&choices, false)), reason)
             }
         };
         let is_allowed = choice.is_some_and(Choice::allows);
@@ -628,6 +693,18 @@ impl AcpSession {
         if let Some(process) = &self.process {
             process.write(line.to_owned());
         }
+    }
+}
+
+/// Notes an update that arrived after the reply that it belongs to. It may have been a call.
+fn too_late(params: &Value, turn: &mut Turn) {
+    let kind = params.pointer("/update/sessionUpdate").and_then(Value::as_str).unwrap_or_default();
+    let is_call = kind.starts_with("tool_call");
+    if is_call || kind == "agent_message_chunk" {
+        turn.warn(format!("the agent sent an update (`{kind}`) after its reply; it is only in the record"));
+    }
+    if is_call {
+        turn.misses_calls();
     }
 }
 

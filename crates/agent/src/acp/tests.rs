@@ -416,6 +416,79 @@ fn the_work_of_a_sub_agent_belongs_to_the_call_that_started_it() {
     assert_eq!(notices, ["sub-agent: Reader: Reads.", "the compaction of the conversation ended as failed: full"]);
 }
 
+/// Returns the name and the input of each call in `updates`, and `true` if there may be others.
+fn calls_of(updates: &[Value]) -> (Vec<(String, Value)>, bool) {
+    let mut interpreter = Interpreter::default();
+    interpreter.begin();
+    let mut steps: Vec<Step> = updates.iter().flat_map(|update| interpreter.read(update, None, |_| None)).collect();
+    steps.extend(interpreter.end());
+    let trace = Trace::of(&steps);
+    let calls = trace.calls.iter().map(|made| (made.call.name.clone(), made.call.input.clone())).collect();
+    (calls, steps.contains(&Step::CallsUnreported))
+}
+
+#[test]
+fn calls_with_the_same_id_or_without_one_are_told_apart() {
+    let call = |kind: &str, id: Value, status: &str, query: i64| json!({"sessionUpdate": kind, "toolCallId": id, "status": status, "name": "find", "rawInput": {"q": query}});
+    let of = |query: i64| ("find".to_owned(), json!({"q": query}));
+    let again = [
+        call("tool_call", json!(7), "completed", 1),
+        call("tool_call", json!(7), "completed", 1),
+        call("tool_call", json!(7), "in_progress", 1),
+        call("tool_call_update", json!(7), "completed", 1),
+        call("tool_call", json!(7), "completed", 2),
+    ];
+    assert_eq!(calls_of(&again), (vec![of(1), of(1), of(2)], false));
+    let without = [call("tool_call", Value::Null, "pending", 1), call("tool_call", Value::Null, "pending", 2)];
+    assert_eq!(calls_of(&without), (vec![of(1), of(2)], true));
+}
+
+#[test]
+fn a_count_that_cannot_be_read_is_not_0() {
+    let mut interpreter = Interpreter::default();
+    let mut tokens = |usage: Value| interpreter.usage(&json!({ "usage": usage })).tokens;
+    assert_eq!(tokens(json!({"inputTokens": "1", "outputTokens": 2})), None);
+    assert_eq!(tokens(json!({"inputTokens": 1, "outputTokens": 2, "cachedReadTokens": -1})), None);
+    let largest = tokens(json!({"inputTokens": u64::MAX, "outputTokens": u64::MAX, "totalTokens": 3})).unwrap();
+    assert_eq!(largest.total(), u64::MAX);
+    let piece = json!({"sessionUpdate": "agent_message_chunk", "_meta": {"usage": {"input_tokens": "many"}}});
+    interpreter.read(&piece, None, |_| None);
+    let whole =
+        json!({"sessionUpdate": "agent_message_chunk", "_meta": {"usage": {"input_tokens": 1, "output_tokens": 1}}});
+    interpreter.read(&whole, None, |_| None);
+    assert_eq!(interpreter.usage(&json!({})).tokens, None, "a part of them is unknown");
+}
+
+#[tokio::test]
+async fn what_an_agent_does_is_not_overlooked() {
+    let call = r#"update '{"sessionUpdate":"tool_call","toolCallId":"c","name":"find","status":"completed","rawInput":{"q":1}}'"#;
+    let late = reply("", &format!("say x; {DONE}; {call}")).await;
+    assert_eq!(late.turn.trace().calls.len(), 1, "an update after the response");
+    let silent = r#"ask terminal/create '{"sessionId":"s","command":"true"}'; say x"#;
+    let silent = reply("", &format!("{silent}; {DONE}")).await;
+    assert!(silent.turn.trace().has_unreported_calls(), "a command that no call reports");
+    let text =
+        |content: &str| format!("update '{{\"sessionUpdate\":\"agent_message_chunk\",\"content\":{content}}}'; {DONE}");
+    let listed = reply("", &text(r#"[{"type":"text","text":"a"},"b"]"#)).await;
+    assert_eq!(listed.answer(), Some("ab"));
+    let unreadable = reply("", &text(r#"{"type":"text","text":5}"#)).await;
+    assert!(matches!(unreadable.endings[..], [Ending::Aborted { .. }]), "{:?}", unreadable.endings);
+}
+
+#[tokio::test]
+async fn the_reason_of_a_decision_is_true() {
+    let options = r#""options":[{"optionId":"n","name":"No","kind":"reject_once"}]"#;
+    let asks = ASKS.replace(&ASKS[ASKS.find("\"options\"").unwrap()..ASKS.find("}'\n").unwrap()], options);
+    let played = reply("", &asks).await;
+    let reason = |played: &TestRun| played.turn.trace().permissions.clone().unwrap().remove(0).request.decided_by;
+    assert_eq!(reason(&played), "the case's rules allow it, but the agent offered no option that does");
+    let mut harness = agent("", ASKS);
+    harness.setup.permission_mode = PermissionMode::Default;
+    harness.case.user_responses = vec![response("touch", "Perhaps")];
+    let played = harness.play(&Acp).await.unwrap();
+    assert_eq!(reason(&played), "`user_responses` chose \"Perhaps\", which is not one of the options");
+}
+
 #[test]
 fn updates_with_arbitrary_content_are_read() {
     let seeds = testkit::seeds(Path::new("tests/captures/opencode-acp-1.18.33"), "acp.jsonl");

@@ -84,7 +84,7 @@ pub(super) struct Canonical {
 impl Reported {
     /// Takes the fields that an update has.
     pub(super) fn merge(&mut self, update: &Value, id: &str) {
-        let told = ["/_meta/claudeCode/toolName", "/_meta/toolName", "/name"]
+        let told = ["/_meta/claudeCode/toolName", "/_meta/toolName", "/_meta/tool_name", "/name"]
             .iter()
             .find_map(|path| update.pointer(path).and_then(Value::as_str));
         let first_title = || text(update, "title").filter(|title| self.title.is_empty() && find(title).is_some());

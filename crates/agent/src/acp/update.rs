@@ -1,13 +1,13 @@
 //! Reads the updates of a session as steps. Updates arrive in small pieces: the texts of a model message are joined, and
 //! a call is recorded when its arguments are known. Unknown updates are ignored; the caller keeps every line unchanged.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use model::{Step, Tokens, ToolCall, ToolResult, Usage};
 use serde_json::Value;
 
 use super::tool::Reported;
-use crate::json::{items, owned, text};
+use crate::json::{items, owned, plain, text};
 
 /// Kinds of updates without a step: they describe the session, or repeat what the user or the agent sent elsewhere. The
 /// record has them as lines of output.
@@ -38,11 +38,13 @@ pub(super) struct Interpreter {
     thinking: String,
     /// Sub-agent that wrote the text in progress.
     parent: Option<String>,
-    /// Calls of the message to which the agent replies, in the order in which they began.
+    /// Calls of the message to which the agent replies, with their ids in the record, in the order in which they began.
     calls: Vec<(String, Call)>,
     /// Text of the last model message.
     answer: String,
     tokens: Option<Tokens>,
+    /// True if a part of the tokens could not be read.
+    miscounts: bool,
     /// Cost of the session so far.
     cost_usd: Option<f64>,
     /// Cost of the session at the start of the reply.
@@ -52,12 +54,18 @@ pub(super) struct Interpreter {
     is_incomplete: bool,
     /// Unknown kinds of updates, with their number.
     unknown: BTreeMap<String, usize>,
+    /// True if the text of an update could not be read.
+    has_unreadable_text: bool,
+    /// Ids of all calls of the conversation.
+    ids: HashSet<String>,
     /// Calls that started sub-agents, by the session of the sub-agent.
     children: BTreeMap<String, String>,
 }
 
 #[derive(Debug, Default)]
 struct Call {
+    /// Id that the agent gave it; empty if it gave none.
+    given_id: String,
     reported: Reported,
     message: usize,
     parent: Option<String>,
@@ -71,6 +79,7 @@ impl Interpreter {
         self.calls.clear();
         self.answer.clear();
         (self.begins, self.message_id, self.tokens, self.is_incomplete) = (true, None, None, false);
+        (self.miscounts, self.has_unreadable_text) = (false, false);
         self.cost_before = self.cost_usd.unwrap_or_default();
     }
 
@@ -116,11 +125,20 @@ impl Interpreter {
     /// Reads the call for which the agent asks permission, and records it. Some agents report it only there. Returns
     /// its id.
     pub(super) fn asks(&mut self, call: &Value) -> (String, Vec<Step>) {
-        let id = id_of(call);
-        let mut steps = self.open(&id, None);
-        let index = self.merge(&id, call);
+        let (index, mut steps) = self.merge(call);
         steps.extend(self.record(index));
-        (id, steps)
+        (self.calls[index].0.clone(), steps)
+    }
+
+    /// Returns `true` if a call of the reply may have one of these kinds.
+    pub(super) fn may_have_called(&self, kinds: &[&str]) -> bool {
+        let is_open = |kind: &str| matches!(kind, "" | "other") || kinds.contains(&kind);
+        self.calls.iter().any(|(_, call)| is_open(&call.reported.kind))
+    }
+
+    /// Returns `true` if the text of an update could not be read.
+    pub(super) fn has_unreadable_text(&self) -> bool {
+        self.has_unreadable_text
     }
 
     /// Returns the recorded call with this id.
@@ -149,7 +167,7 @@ impl Interpreter {
     pub(super) fn usage(&mut self, response: &Value) -> Usage {
         let reported = response.get("usage").and_then(tokens);
         let quota = || response.pointer("/_meta/quota/token_count").and_then(tokens);
-        let tokens = reported.or_else(quota).or(self.tokens);
+        let tokens = reported.or_else(quota).or(self.tokens.filter(|_| !self.miscounts));
         let cost = self.cost_usd.filter(|_| !self.hides_cost).map(|cost| (cost - self.cost_before).max(0.0));
         Usage { tokens, cost_usd: cost }
     }
@@ -160,8 +178,11 @@ impl Interpreter {
     }
 
     fn meter(&mut self, update: &Value) {
-        if let Some(usage) = update.pointer("/_meta/usage").and_then(tokens) {
-            *self.tokens.get_or_insert_default() += usage;
+        if let Some(usage) = update.pointer("/_meta/usage").filter(|usage| !usage.is_null()) {
+            match tokens(usage) {
+                Some(usage) => *self.tokens.get_or_insert_default() += usage,
+                None => self.miscounts = true,
+            }
         }
         let is_dollars = update.pointer("/cost/currency").and_then(Value::as_str).is_none_or(|name| name == "USD");
         if let Some(cost) = update.pointer("/cost/amount").and_then(Value::as_f64).filter(|_| is_dollars) {
@@ -170,10 +191,7 @@ impl Interpreter {
     }
 
     /// Begins a new model message if the last one is over.
-    fn open(&mut self, call: &str, message: Option<String>) -> Vec<Step> {
-        if !call.is_empty() && self.calls.iter().any(|(id, _)| id == call) {
-            return Vec::new();
-        }
+    fn open(&mut self, message: Option<String>) -> Vec<Step> {
         let is_another = message.is_some() && self.message_id.is_some() && message != self.message_id;
         if message.is_some() {
             self.message_id = message;
@@ -189,16 +207,14 @@ impl Interpreter {
     }
 
     fn write(&mut self, update: &Value, parent: Option<String>, is_thought: bool) -> Vec<Step> {
-        let content = update.get("content").unwrap_or(&Value::Null);
-        let piece = match text(content, "type") {
-            Some("text") | None => owned(content, "text").unwrap_or_default(),
-            Some("resource_link") => owned(content, "uri").unwrap_or_default(),
-            Some(other) => format!("[{other}]"),
+        let Some(piece) = piece(update.get("content").unwrap_or(&Value::Null)) else {
+            self.has_unreadable_text = true;
+            return Vec::new();
         };
         if piece.is_empty() {
             return Vec::new();
         }
-        let mut steps = self.open("", owned(update, "messageId"));
+        let mut steps = self.open(owned(update, "messageId"));
         let other = if is_thought { &self.text } else { &self.thinking };
         if !other.is_empty() || parent != self.parent {
             steps.extend(self.flush());
@@ -216,18 +232,16 @@ impl Interpreter {
     }
 
     fn call(&mut self, update: &Value, parent: Option<String>, terminal: impl Fn(&str) -> Option<String>) -> Vec<Step> {
-        let id = id_of(update);
-        let mut steps = self.open(&id, None);
+        let (index, mut steps) = self.merge(update);
+        let id = self.calls[index].0.clone();
         steps.extend(self.flush());
-        let index = self.merge(&id, update);
         if let Some((_, call)) = self.calls.get_mut(index) {
             call.parent = call.parent.take().or(parent);
         }
         for session in items(update, "content").iter().filter(|part| text(part, "type") == Some("session")) {
             self.children.extend(owned(session, "sessionId").map(|session| (session, id.clone())));
         }
-        let status = text(update, "status").unwrap_or_default();
-        let is_over = matches!(status, "completed" | "failed");
+        let (status, is_over) = (text(update, "status").unwrap_or_default(), is_over(update));
         let Some((_, call)) = self.calls.get(index) else { return steps };
         if is_over || (status == "in_progress" && call.reported.has_input()) {
             steps.extend(self.record(index));
@@ -241,13 +255,39 @@ impl Interpreter {
         steps
     }
 
-    fn merge(&mut self, id: &str, update: &Value) -> usize {
-        let index = self.calls.iter().rposition(|(known, _)| known == id).unwrap_or_else(|| {
-            self.calls.push((id.to_owned(), Call { message: self.message, ..Call::default() }));
-            self.calls.len() - 1
-        });
-        self.calls[index].1.reported.merge(update, id);
-        index
+    /// Returns the call that an update is about; `None` if it begins a new one. Some agents use an id again.
+    fn known(&self, given_id: &str, update: &Value) -> Option<usize> {
+        let index = self.calls.iter().rposition(|(_, call)| call.given_id == given_id)?;
+        let call = &self.calls[index].1;
+        let has_same_input =
+            || update.get("rawInput").is_none_or(|input| input.is_null() || *input == call.reported.input);
+        let repeats = || is_over(update) && has_same_input();
+        let begins = text(update, "sessionUpdate") == Some("tool_call");
+        let is_another = begins && (given_id.is_empty() || call.is_over && !repeats());
+        (!is_another).then_some(index)
+    }
+
+    /// Adds the content of an update to its call. Returns the place of the call, and the steps before it.
+    fn merge(&mut self, update: &Value) -> (usize, Vec<Step>) {
+        let given_id = plain(update.get("toolCallId").unwrap_or(&Value::Null));
+        // Updates of such calls cannot be told apart.
+        self.is_incomplete |= given_id.is_empty();
+        let (index, steps) = match self.known(&given_id, update) {
+            Some(index) => (index, Vec::new()),
+            None => {
+                let steps = self.open(None);
+                let mut id = if given_id.is_empty() { "call".to_owned() } else { given_id.clone() };
+                if self.ids.contains(&id) {
+                    id = format!("{id}#{}", self.ids.len() + 1);
+                }
+                self.ids.insert(id.clone());
+                let call = Call { given_id: given_id.clone(), message: self.message, ..Call::default() };
+                self.calls.push((id, call));
+                (self.calls.len() - 1, steps)
+            }
+        };
+        self.calls[index].1.reported.merge(update, &given_id);
+        (index, steps)
     }
 
     /// Returns the step of a call, once.
@@ -283,26 +323,43 @@ fn message(number: usize) -> String {
     format!("message-{number}")
 }
 
-fn id_of(call: &Value) -> String {
-    let id = call.get("toolCallId").unwrap_or(&Value::Null);
-    id.as_str().map_or_else(|| id.to_string(), str::to_owned)
+/// Returns `true` if a call is over after this update.
+fn is_over(update: &Value) -> bool {
+    matches!(text(update, "status"), Some("completed" | "failed"))
+}
+
+/// Returns the text in the content of a piece of a message; `None` if it cannot be read. Some agents send the text itself,
+/// or a list of blocks.
+fn piece(content: &Value) -> Option<String> {
+    match content {
+        Value::Null => Some(String::new()),
+        Value::String(text) => Some(text.clone()),
+        Value::Array(blocks) => blocks.iter().map(piece).collect(),
+        Value::Object(block) => match text(content, "type") {
+            Some("text") | None => {
+                block.get("text").map_or(Some(String::new()), |text| text.as_str().map(str::to_owned))
+            }
+            Some("resource_link") => Some(owned(content, "uri").unwrap_or_default()),
+            Some(other) => Some(format!("[{other}]")),
+        },
+        Value::Bool(_) | Value::Number(_) => None,
+    }
 }
 
 /// Reads the counts of tokens. The counts of the protocol do not overlap; agents whose total shows that the input
 /// includes what was cached are corrected.
 fn tokens(usage: &Value) -> Option<Tokens> {
-    let count = |names: [&str; 2]| names.iter().find_map(|name| usage.get(name)).and_then(Value::as_u64);
-    let (input, output) = (count(["inputTokens", "input_tokens"]), count(["outputTokens", "output_tokens"]));
-    if input.is_none() && output.is_none() {
-        return None;
-    }
-    let (input, output) = (input.unwrap_or_default(), output.unwrap_or_default());
-    let cache_read = count(["cachedReadTokens", "cached_read_tokens"]).unwrap_or_default();
-    let cache_write = count(["cachedWriteTokens", "cached_write_tokens"]).unwrap_or_default();
+    let found = |names: [&str; 2]| names.iter().find_map(|name| usage.get(name)).filter(|count| !count.is_null());
+    let count = |names: [&str; 2]| found(names).and_then(Value::as_u64);
+    // A count that cannot be read is not 0.
+    let optional = |names: [&str; 2]| found(names).map_or(Some(0), Value::as_u64);
+    let (input, output) = (count(["inputTokens", "input_tokens"])?, count(["outputTokens", "output_tokens"])?);
+    let cache_read = optional(["cachedReadTokens", "cached_read_tokens"])?;
+    let cache_write = optional(["cachedWriteTokens", "cached_write_tokens"])?;
     let total = count(["totalTokens", "total_tokens"]);
-    let includes_cache = total == Some(input + output);
+    let includes_cache = total == Some(input.saturating_add(output));
     Some(Tokens {
-        input: if includes_cache { input.saturating_sub(cache_read + cache_write) } else { input },
+        input: if includes_cache { input.saturating_sub(cache_read.saturating_add(cache_write)) } else { input },
         output,
         cache_read,
         cache_write,

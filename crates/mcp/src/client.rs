@@ -242,7 +242,7 @@ impl Client {
     /// # Errors
     /// Returns an error if a page cannot be fetched or read, or if the pages do not end.
     pub async fn list(&mut self, method: &str, key: &str) -> Result<Vec<Value>, Failure> {
-        let mut items = Vec::new();
+        let (mut items, mut cursors) = (Vec::new(), Vec::new());
         let mut params = json!({});
         for _ in 0..MAX_PAGES {
             let exchange = self.request(method, params).await?;
@@ -253,7 +253,15 @@ impl Client {
             items.extend(page.iter().cloned());
             match result.get("nextCursor") {
                 None | Some(Value::Null) => return Ok(items),
-                Some(cursor) => params = json!({"cursor": cursor}),
+                Some(cursor) if cursors.contains(cursor) => {
+                    return Err(Failure::Malformed(format!(
+                        "the pages of `{method}` do not end: {cursor} follows itself"
+                    )));
+                }
+                Some(cursor) => {
+                    cursors.push(cursor.clone());
+                    params = json!({"cursor": cursor});
+                }
             }
         }
         Err(Failure::Malformed(format!("`{method}` has more than {MAX_PAGES} pages")))
@@ -421,7 +429,20 @@ impl Client {
                 self.take(received);
             }
         };
-        tokio::time::timeout(limit, answered).await.unwrap_or(Err(Failure::TimedOut(limit)))
+        let answered = tokio::time::timeout(limit, answered).await;
+        answered.unwrap_or_else(|_| Err(self.timed_out(id, limit)))
+    }
+
+    /// Returns the failure for a request that was not answered in time. An answer with another id may have been meant for it.
+    fn timed_out(&self, id: u64, limit: Duration) -> Failure {
+        match self.strays.last() {
+            Some(stray) if self.pending.len() == 1 => Failure::Malformed(format!(
+                "the server did not answer within {} ms, but sent an answer with the id {}, which no request has; this one has {id}",
+                limit.as_millis(),
+                stray["id"]
+            )),
+            _ => Failure::TimedOut(limit),
+        }
     }
 
     /// Hears what the server sends within `limit`.
@@ -722,12 +743,24 @@ mod tests {
         assert!(client.finish(id, Duration::from_secs(60)).await.is_ok());
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_with_another_id_is_named_when_the_time_is_over() {
+        let server = |_| vec![json!({"jsonrpc": "2.0", "id": 77, "result": {}})];
+        let options = Options { era: Some(Era::Sessions), ..Options::default() };
+        let mut client = Client::unconnected(connection(server), options);
+        let failure = client.request("tools/call", json!({})).await.unwrap_err();
+        let hint = "the server did not answer within 60000 ms, but sent an answer with the id 77, which no request has; \
+                    this one has 1";
+        assert_eq!(failure.to_string(), hint);
+    }
+
     #[tokio::test]
     async fn wrong_answers_are_told_apart() {
         let server = |message: Value| match message["method"].as_str() {
             Some("text") => vec![json!({"jsonrpc": "2.0", "id": message["id"].to_string(), "result": {}})],
             Some("both") => vec![json!({"jsonrpc": "2.0", "id": message["id"], "result": {}, "error": {}})],
             Some("other") => vec![json!({"jsonrpc": "2.0", "id": 99, "result": {}}), error(&message, -32602)],
+            Some("endless") => vec![result(&message, &json!({"items": [], "nextCursor": "a"}))],
             Some("null") => vec![json!({"jsonrpc": "2.0", "id": null, "error": {"code": -32600, "message": "no"}})],
             Some("progress") => vec![
                 json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progress": 1}}),
@@ -748,6 +781,8 @@ mod tests {
         assert_eq!(exchange.progress().count(), 1);
         let silent = client.begin("silent", json!({}));
         assert!(matches!(client.finish(silent, Duration::from_millis(1)).await, Err(Failure::TimedOut(_))));
+        let endless = client.list("endless", "items").await.unwrap_err();
+        assert_eq!(endless.to_string(), "the pages of `endless` do not end: \"a\" follows itself");
         client.close().await;
         assert_eq!(client.request("text", json!({})).await, Err(Failure::Ended));
     }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::client::{Client, Options};
 use crate::definition;
 use crate::era::Era;
-use crate::exchange::{Exchange, Failure, Unchecked, text_of};
+use crate::exchange::{Answer, Exchange, Failure, Unchecked, text_of};
 use crate::fuzz::{Input, inputs};
 use crate::protocol::Connector;
 use crate::rule::{Report, SchemaCheck, Tier};
@@ -257,6 +257,17 @@ pub fn output_errors(tool: &Value, result: &Value, schemas: SchemaCheck) -> Vec<
     match result.get("structuredContent") {
         None => vec!["there is an output schema, but no structured content".to_owned()],
         Some(content) => schemas(schema, content).unwrap_or_else(|reason| vec![reason]),
+    }
+}
+
+/// Returns what is wrong with the form of an answer to a call of a tool.
+pub fn answer_errors(era: Era, answer: &Answer, schemas: SchemaCheck) -> Vec<String> {
+    match answer {
+        Answer::Error { error, .. } => definition::errors(era, "Error", error, schemas),
+        Answer::Result(result) if result["resultType"] == "input_required" => {
+            vec!["it asks the client for input, which a test cannot give".to_owned()]
+        }
+        Answer::Result(result) => definition::errors(era, "CallToolResult", result, schemas),
     }
 }
 

@@ -43,7 +43,9 @@ pub use client::{Client, Options, Responder, ServerInfo};
 pub use contract::{compare, contract};
 pub use era::Era;
 pub use exchange::{Answer, Exchange, Failure, Unchecked, text_of};
-pub use exercise::{FuzzOptions, SafetyOptions, check_fuzz, check_safety, open, output_errors, read_contract};
+pub use exercise::{
+    FuzzOptions, SafetyOptions, answer_errors, check_fuzz, check_safety, open, output_errors, read_contract,
+};
 pub use http::{Http, HttpReply};
 pub use protocol::{BoxFuture, Connector, check_protocol};
 pub use rule::{Report, Rule, SchemaCheck, Tier, Verdict};

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcp::{
-    Answer, Client, Direction, Era, Exchange, Failure, Options, Report, Unchecked, check_fuzz, check_protocol,
-    check_safety, compare, output_errors, read_contract, text_of,
+    Answer, Client, Direction, Era, Exchange, Failure, Options, Report, Unchecked, answer_errors, check_fuzz,
+    check_protocol, check_safety, compare, output_errors, read_contract, text_of,
 };
 use model::{Ending, Step, Usage, UserMessage};
 use sandbox::BoxFuture;
@@ -128,8 +128,12 @@ impl McpSession {
             Ok(client) => client,
             Err(unchecked) => return Err(self.ending(unchecked).await),
         };
-        // A server need not have tools.
-        self.tools = client.tools().await.unwrap_or_default();
+        self.tools = match client.tools().await {
+            Ok(tools) => tools,
+            // A server need not have tools. If it says that it has some, their output schemas must be known.
+            Err(_) if client.server().capabilities.get("tools").is_none_or(Value::is_null) => Vec::new(),
+            Err(failure) => return Err(self.ending(Unchecked::Server(failure)).await),
+        };
         let names = self.tools.iter().filter_map(|tool| tool["name"].as_str()).map(str::to_owned).collect();
         let agent_version = client.server().version.clone();
         self.client = Some(client);
@@ -158,6 +162,14 @@ impl McpSession {
                 return Err(Ending::GaveUp { reason });
             }
         };
+        if let (Some(exchange), Some(client)) = (&result, &self.client) {
+            let errors = answer_errors(client.era(), &exchange.answer, grade::schema_errors);
+            if !errors.is_empty() {
+                let reason = format!("`{}`: its answer breaks the protocol: {}", call.tool, errors.join("; "));
+                self.step_recorder.result(turn, &id, &reason, true)?;
+                return Err(Ending::GaveUp { reason });
+            }
+        }
         let result = self.described(call, result.as_ref(), cancelled);
         let text = result["text"].as_str().unwrap_or_default().to_owned();
         let is_error = result["isError"] == true || result.get("error").is_some();

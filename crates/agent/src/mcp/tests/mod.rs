@@ -271,3 +271,38 @@ answer 4 '"result":{"content":[{"type":"text","text":"one"}],"structuredContent"
     assert_eq!((&result["output"], &result["text"]), (&json!({}), &json!("one")));
     assert_eq!(result["schemaErrors"].as_array().map(Vec::len), Some(1), "{result}");
 }
+
+/// Plays a call to a server that answers the list of its tools and the call in this way.
+async fn reply_to(list: &str, call: &str) -> Ending {
+    let script = r#"
+answer() { read -r line; echo '{"jsonrpc":"2.0","id":'"$1"','"$2"'}'; }
+answer 1 '"error":{"code":-32601,"message":"no"}'
+answer 2 '"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"7"}}'
+read -r initialized
+answer 3 'LIST'
+answer 4 'CALL'
+"#;
+    let played = play(&["sh", "-c", &script.replace("LIST", list).replace("CALL", call)]).await;
+    played.unwrap().endings.remove(0)
+}
+
+#[tokio::test]
+async fn an_answer_that_breaks_the_protocol_fails() {
+    let tools = r#""result":{"tools":[{"name":"add","inputSchema":{"type":"object"}}]}"#;
+    assert_eq!(reply_to(tools, r#""result":{"content":[]}"#).await, Ending::Finished);
+    assert_eq!(reply_to(tools, r#""error":{"code":-32602,"message":"no"}"#).await, Ending::Finished);
+    for call in [
+        r#""result":{}"#,
+        r#""result":null"#,
+        r#""result":{"content":[],"isError":"true"}"#,
+        r#""result":{"content":[],"structuredContent":[1]}"#,
+        r#""result":{"content":[{"text":"a"}]}"#,
+        r#""error":{"message":"no"}"#,
+        r#""error":"no""#,
+    ] {
+        let Ending::GaveUp { reason } = reply_to(tools, call).await else { panic!("{call}") };
+        assert!(reason.starts_with("`add`: its answer breaks the protocol: "), "{reason}");
+    }
+    let Ending::GaveUp { reason } = reply_to(r#""result":{"tools":5}"#, "").await else { panic!("no list of tools") };
+    assert!(reason.starts_with("the result of `tools/list` has no list `tools`"), "{reason}");
+}

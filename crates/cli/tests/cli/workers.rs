@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+use std::collections::BTreeSet;
 use std::process::Command;
 
 use nix::sys::signal::Signal;
@@ -111,6 +112,82 @@ fn a_run_that_loses_workers_has_the_record_of_one_machine() {
     assert_eq!((&summary["passed"], &summary["failed"]), (&10.into(), &10.into()));
     shared.run(&["verify"]).exits(0);
     shared.no_process_is_left();
+}
+
+/// One file for each kind of test, and for each kind of ending.
+const MIXED: [(&str, &str); 12] = [
+    ("trialrun.yaml", "tests: tests\nagent: fake\ndefaults: {retries: 1}\n"),
+    (
+        "tests/passes.yaml",
+        "scenario: passes\nsystem_prompt: Work.\ntrials: 2\nuser_prompt: |\n  hello\n  !write b.txt two\n  !tokens 100 20 5\n  \
+         !cost 0.01\nfixtures: {files_committed: [{path: a.txt, content: one}]}\n\
+         assertions: [{id: made, type: file_contains, path: b.txt, pattern: two}]\n",
+    ),
+    (
+        "tests/breaks.yaml",
+        "scenario: breaks\nsystem_prompt: Work.\nuser_prompt: |\n  hello\n  !abort it died\nassertions: [{contains: hello}]\n",
+    ),
+    (
+        "tests/known.yaml",
+        "scenario: known\nsystem_prompt: Work.\nquarantine: {reason: flaky, since: 2026-01-31}\nuser_prompt: hello\n\
+         assertions: [{contains: goodbye}]\n",
+    ),
+    (
+        "tests/rate.yaml",
+        "scenario: rate\nsystem_prompt: Work.\ntrials: auto:30\npass_rate: 0.9\nuser_prompt: hello\n\
+         assertions: [{contains: goodbye}]\n",
+    ),
+    (
+        "tests/mocked.yaml",
+        "scenario: mocked\nsystem_prompt: Work.\nuser_prompt: go\nagent: chat\nmodel: scripted:models/mocked.yaml\n\
+         mcp_servers: {issues: {tools: {close: {expect: {id: 7}, answer: {closed: '{{input.id}}'}}}}}\n\
+         assertions: [{id: closes, type: mcp_called, server: issues, tool: close}]\n",
+    ),
+    ("tests/models/mocked.yaml", "steps:\n- tools: [{name: mcp__issues__close, input: {id: 7}}]\n- text: Closed.\n"),
+    (
+        "tests/talk.yaml",
+        "name: talk\nturns:\n- says: What is the policy?\n  expect: [{contains: policy}]\n- says: |\n    order\n    !call look {}\n  \
+         expect: [{tool_called: look}]\nassertions: [{not_contains: fault}]\n",
+    ),
+    ("tests/unread.yaml", "name: unread\nturns:\n- says: hi\n  expekt: [{contains: hi}]\n"),
+    (
+        "tests/hello.fixture.yaml",
+        "message: 'Hello {{name}}'\n---\n- {title: greets, input: {name: Ann}, output: Hello Ann}\n\
+         - {title: differs, input: {name: Bo}, output: Bye}\n",
+    ),
+    (
+        "tests/code.test.ts",
+        "import { scenario, assert, score } from 'trialrun';\nexport default scenario('code', {}, async ({ agent }) => {\n  \
+         assert.contains(await agent.send('hello'), 'hello');\n  score('politeness', 0.7);\n});\n",
+    ),
+    ("skills/notes/SKILL.md", "---\nname: notes\ndescription: Writes notes.\n---\nWrite notes.\n"),
+];
+
+#[test]
+fn tests_of_every_kind_have_the_report_of_one_machine() {
+    let mixed = || {
+        let project = Project::new(env!("CARGO_BIN_EXE_trialrun"));
+        for (file, text) in MIXED {
+            project.write(file, text);
+        }
+        project.write(
+            "skills/notes/evals/evals.json",
+            r#"{"skill_name": "notes", "evals": [{"id": "writes", "prompt": "go\n!with-skill !write NOTES.md yes",
+                "expected_output": "notes", "assertions": ["The file `NOTES.md` exists"]}]}"#,
+        );
+        project
+    };
+    let (alone, shared, url) = (mixed(), mixed(), PostgresServer::shared().url());
+    // How many trials of a rate start depends on how many run at once.
+    alone.run(&["run", "--jobs", "1"]).exits(1);
+    let worker = shared.start(&["work", "--state", &url, "--jobs", "1"]);
+    let ran = shared.run(&["run", "--jobs", "0", &format!("--workers={url}")]).exits(1);
+    worker.signal(Signal::SIGTERM);
+    worker.end();
+    let outcomes: BTreeSet<String> =
+        report(&alone)["trials"].as_array().unwrap().iter().map(|trial| trial["outcome"].to_string()).collect();
+    assert_eq!(outcomes.into_iter().collect::<String>(), "\"broken\"\"failed\"\"passed\"");
+    assert_eq!(report(&shared), report(&alone), "{}", ran.output());
 }
 
 #[test]

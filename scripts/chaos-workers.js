@@ -191,7 +191,8 @@ module.exports = async function workers(points, { root, copy, scenario, below, p
     const resume = async () => {
       for (;;) {
         const { stdout, stderr } = ask(on, ["status", "--json"], state);
-        const isEmpty = stderr.includes("nothing is recorded");
+        // There is no record, or no run in it.
+        const isEmpty = /nothing is recorded|no run is recorded/.test(stderr);
         if (isEmpty || stdout.startsWith("{")) {
           count("resumed");
           return begin(!isEmpty && JSON.parse(stdout).run ? ["--resume"] : fresh);

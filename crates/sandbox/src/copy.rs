@@ -403,6 +403,17 @@ async fn rebuild(inspection: &Inspection<'_>, repository: Rebuild) -> Result<(),
 }
 
 impl SandboxCopy {
+    /// Prepares the tree for [commands](Self::command). If they run on another machine, they do not see later changes.
+    ///
+    /// # Errors
+    /// Returns an error if the files cannot be moved to where commands run.
+    pub async fn prepare(&self) -> Result<(), SandboxError> {
+        match &self.enclosed {
+            Some((enclosure, _)) => enclosure.prepare(self.path()).await,
+            None => Ok(()),
+        }
+    }
+
     /// Returns a supervised command that runs in the copy as [`Sandbox::command`](super::Sandbox::command) does in the
     /// sandbox.
     pub fn command(&self, program: &OsStr, args: &[&OsStr]) -> Command {
@@ -509,8 +520,13 @@ impl SandboxCopy {
     /// set back is not found.
     pub async fn changed_since(&self, Stamps(mut known): Stamps) -> Vec<String> {
         let work = self.work();
+        let paths = known.iter().map(|(_, path)| path.clone()).collect();
+        let changed_elsewhere = match &self.enclosed {
+            Some((enclosure, _)) => enclosure.changed_elsewhere(&work, paths).await,
+            None => Vec::new(),
+        };
         let compared = blocking(move || {
-            known.retain(|(before, path)| stamp(&work, path) != *before);
+            known.retain(|(before, path)| changed_elsewhere.contains(path) || stamp(&work, path) != *before);
             Ok(known.into_iter().map(|(_, path)| path).collect())
         });
         compared.await.unwrap_or_default()
@@ -535,8 +551,8 @@ impl SandboxCopy {
         Some(self.base.path().join(remote::COPY))
     }
 
-    /// Restores files of the fixture, of which `given` is a working directory without the agent's work. Returns those
-    /// that the agent had changed or removed.
+    /// Restores files of the fixture, of which `given` is a working directory without the agent's work, and removes those
+    /// that it does not have. Returns those that the agent had changed, made or removed.
     ///
     /// # Errors
     /// Returns an error if a file cannot be restored.
@@ -635,9 +651,14 @@ fn renew(work: &Path, test: &str, now: SystemTime) -> io::Result<()> {
     }
 }
 
-/// Restores a file of the fixture in `to`. Returns `true` if it was changed or missing.
+/// Restores a file of the fixture in `to`, or removes it if there is none. Returns `true` if it was changed, made or
+/// missing.
 fn restore(given: &Path, path: &Path, to: &Path, deadline: Deadline) -> io::Result<bool> {
     let (source, place) = (given.join(path), to.join(path));
+    if source.symlink_metadata().is_err() {
+        let is_there = matches!(files::find(to, path)?, Found::File(_));
+        return if is_there { vacate(&place).map(|()| true) } else { Ok(false) };
+    }
     let is_link = source.is_symlink();
     let is_same = match is_link {
         true => fs::read_link(&source)? == fs::read_link(&place).unwrap_or_default(),

@@ -16,6 +16,7 @@ use std::time::Duration;
 use model::{Collected, IsolationLayer, NetworkPolicy};
 use serde_json::json;
 use tokio::process::Command;
+use tokio::sync::OnceCell;
 
 use super::copy::SandboxCopy;
 use super::enclosure::{Enclosure, OwnSystem, Surroundings, without_machine};
@@ -188,6 +189,7 @@ impl SandboxBackend for DaytonaBackend {
             let (service, access) = self.service.as_ref().map_err(refused)?;
             let own_variables = request.fixtures.env.iter().map(|(name, _)| name.clone()).collect();
             let (name, network, limit) = (self.name_of(&request), request.network, request.setup_timeout);
+            let only_graded = request.only_graded;
             let inner = self.local.make_local(request).await?;
             let maker = Maker {
                 service: service.clone(),
@@ -200,7 +202,10 @@ impl SandboxBackend for DaytonaBackend {
                 limit,
             };
             let base = inner.work().parent().unwrap_or(inner.work()).to_owned();
-            let remote = maker.make(&name, &base, &base).await?;
+            let remote = match only_graded {
+                true => None,
+                false => Some(maker.make(&name, &base, &base).await?),
+            };
             let (copies, shown) = (AtomicU64::new(0), Mutex::default());
             Ok(Arc::new(DaytonaSandbox { inner, maker, remote, name, copies, shown }) as Arc<dyn Sandbox>)
         })
@@ -278,20 +283,20 @@ impl Maker {
         Ok(remote)
     }
 
-    /// Returns a command that runs in the remote sandbox.
+    /// Returns a command that runs in the remote sandbox. It fails if there is none.
     fn command(
         &self,
-        remote: &Remote,
+        remote: Option<&Remote>,
         name: &str,
         shown: Vec<PathBuf>,
         env: BTreeMap<String, String>,
         program: &OsStr,
         args: &[&OsStr],
     ) -> Command {
-        let number = remote.commands.fetch_add(1, Ordering::Relaxed);
+        let number = remote.map_or(0, |remote| remote.commands.fetch_add(1, Ordering::Relaxed));
         let process = RemoteProcess {
             access: self.access.clone(),
-            toolbox: remote.toolbox.clone(),
+            toolbox: remote.map(|remote| remote.toolbox.clone()).unwrap_or_default(),
             name: format!("{name}-{number}"),
             env,
             shown,
@@ -355,7 +360,8 @@ struct DaytonaSandbox {
     /// Directories on this machine.
     inner: LocalSandbox,
     maker: Maker,
-    remote: Remote,
+    /// `None` if no process runs in it.
+    remote: Option<Remote>,
     name: String,
     /// Number of copies so far.
     copies: AtomicU64,
@@ -368,27 +374,28 @@ impl DaytonaSandbox {
         self.inner.work().parent().unwrap_or(self.inner.work())
     }
 
-    /// Replaces the directories on this machine by those in the remote sandbox.
+    /// Replaces the directories on this machine by those in the remote sandbox, if a command may have changed these.
     async fn fetch(&self) -> Result<(), SandboxError> {
-        files::download(&self.maker, &self.remote.toolbox, self.base()).await
+        let is_used = |remote: &&Remote| remote.commands.load(Ordering::Relaxed) > 0;
+        match self.remote.as_ref().filter(is_used) {
+            Some(remote) => files::download(&self.maker, &remote.toolbox, self.base()).await,
+            None => Ok(()),
+        }
     }
 
-    /// Copies the sandbox to a new remote sandbox, where no process that the agent left running can interfere.
-    async fn copy_elsewhere(&self) -> Result<SandboxCopy, SandboxError> {
-        self.fetch().await?;
-        self.moved(self.inner.copy().await?).await
-    }
-
-    /// Moves a grading tree to a new remote sandbox.
-    async fn moved(&self, mut copy: SandboxCopy) -> Result<SandboxCopy, SandboxError> {
-        let name = format!("{}-{}", self.name, self.copies.fetch_add(1, Ordering::Relaxed));
-        let from = copy.path().to_owned();
-        let remote = self.maker.make(&name, &from, self.base()).await?;
-        let system = OwnSystem { shell: SHELL.into(), path: None };
-        let enclosure = RemoteCopy { maker: self.maker.clone(), remote, name, system };
+    /// Returns a grading tree whose commands run in a remote sandbox of their own, where no process that the agent left
+    /// running can interfere.
+    fn moved(&self, mut copy: SandboxCopy) -> SandboxCopy {
+        let enclosure = RemoteCopy {
+            maker: self.maker.clone(),
+            base: self.base().to_owned(),
+            remote: OnceCell::new(),
+            name: format!("{}-{}", self.name, self.copies.fetch_add(1, Ordering::Relaxed)),
+            system: OwnSystem { shell: SHELL.into(), path: None },
+        };
         let surroundings = Surroundings::new(self.maker.network);
         copy.enclose(Arc::new(enclosure), surroundings);
-        Ok(copy)
+        copy
     }
 }
 
@@ -413,7 +420,7 @@ impl Sandbox for DaytonaSandbox {
         let mut env = self.inner.agent_env(extra);
         self.maker.without_machine(&mut env, extra);
         let shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let mut command = self.maker.command(&self.remote, &self.name, shown, env, program, args);
+        let mut command = self.maker.command(self.remote.as_ref(), &self.name, shown, env, program, args);
         command.current_dir(self.work());
         command
     }
@@ -455,13 +462,20 @@ impl Sandbox for DaytonaSandbox {
         })
     }
 
+    fn may_have_changed(&self, path: &Path) -> bool {
+        self.inner.may_have_changed(path)
+    }
+
     fn copy(&self) -> BoxFuture<'_, Result<SandboxCopy, SandboxError>> {
-        Box::pin(self.copy_elsewhere())
+        Box::pin(async move {
+            self.fetch().await?;
+            Ok(self.moved(self.inner.copy().await?))
+        })
     }
 
     fn fork<'s>(&'s self, copy: &'s SandboxCopy) -> BoxFuture<'s, Result<SandboxCopy, SandboxError>> {
         // Commands change the remote files, so those on this machine are as they were made.
-        Box::pin(async move { self.moved(copy.fork().await?).await })
+        Box::pin(async move { Ok(self.moved(copy.fork().await?)) })
     }
 
     fn patch<'s>(&'s self, collected: &'s Collected) -> BoxFuture<'s, Option<String>> {
@@ -470,18 +484,23 @@ impl Sandbox for DaytonaSandbox {
 
     fn close(&self) -> BoxFuture<'_, Result<(), SandboxError>> {
         Box::pin(async move {
-            let removed = self.remote.doomed.remove().await;
+            let removed = match &self.remote {
+                Some(remote) => remote.doomed.remove().await,
+                None => Ok(()),
+            };
             self.inner.close().await?;
             removed
         })
     }
 }
 
-/// Enclosure of a copy: its remote sandbox.
+/// Enclosure of a copy: its remote sandbox, which is created for its first command.
 #[derive(Debug)]
 struct RemoteCopy {
     maker: Maker,
-    remote: Remote,
+    /// Folder of the copy's directories in the remote sandbox.
+    base: PathBuf,
+    remote: OnceCell<Remote>,
     name: String,
     system: OwnSystem,
 }
@@ -489,6 +508,20 @@ struct RemoteCopy {
 impl Enclosure for RemoteCopy {
     fn isolation(&self) -> model::Isolation {
         model::Isolation::none("daytona")
+    }
+
+    fn prepare<'s>(&'s self, base: &'s Path) -> BoxFuture<'s, Result<(), SandboxError>> {
+        let make = || self.maker.make(&self.name, base, &self.base);
+        Box::pin(async move { self.remote.get_or_try_init(make).await.map(drop) })
+    }
+
+    fn changed_elsewhere<'s>(&'s self, work: &'s Path, paths: Vec<String>) -> BoxFuture<'s, Vec<String>> {
+        Box::pin(async move {
+            let Some(remote) = self.remote.get() else { return Vec::new() };
+            let changed = files::changed(&self.maker, &remote.toolbox, &self.base, work, paths).await;
+            // What the service does not tell is not known to have changed.
+            changed.unwrap_or_default()
+        })
     }
 
     fn command(
@@ -502,7 +535,7 @@ impl Enclosure for RemoteCopy {
     ) -> Command {
         let mut env = env.clone();
         self.maker.without_machine(&mut env, &[]);
-        self.maker.command(&self.remote, &self.name, Vec::new(), env, program, args)
+        self.maker.command(self.remote.get(), &self.name, Vec::new(), env, program, args)
     }
 
     fn system(&self) -> Option<&OwnSystem> {

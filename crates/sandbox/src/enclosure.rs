@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::process::Command;
 
-use super::SandboxError;
 use super::faults::SandboxFaults;
+use super::{BoxFuture, SandboxError};
 use crate::supervise::{Listeners, Network, ServedPorts, Supervisor};
 
 /// Port of the proxy in the sandbox's network, unless the port is used for something else.
@@ -38,6 +38,22 @@ const NODE_PROXY: &str = "NODE_USE_ENV_PROXY";
 pub(super) trait Enclosure: Debug + Send + Sync {
     /// Returns the isolation of the run.
     fn isolation(&self) -> model::Isolation;
+
+    /// Makes the directories in `base` available to later commands, if they run elsewhere. Only the first call counts.
+    ///
+    /// # Errors
+    /// Returns an error if they cannot be moved there.
+    fn prepare<'s>(&'s self, base: &'s Path) -> BoxFuture<'s, Result<(), SandboxError>> {
+        let _ = base;
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    /// Returns those of the files `paths` whose content differs from that in the working directory `work`, because commands
+    /// changed them elsewhere.
+    fn changed_elsewhere<'s>(&'s self, work: &'s Path, paths: Vec<String>) -> BoxFuture<'s, Vec<String>> {
+        let _ = (work, paths);
+        Box::pin(std::future::ready(Vec::new()))
+    }
 
     /// Returns a command that runs inside the enclosure. `places` are the writable directories: their real paths, and
     /// the paths at which processes see them. The first one is for temporary files.

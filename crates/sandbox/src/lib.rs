@@ -37,6 +37,7 @@
 //!     faults: Vec::new(),
 //!     canaries: Vec::new(),
 //!     keep: false,
+//!     only_graded: false,
 //! };
 //! let sandbox = SandboxFactory::open("local", &host)?.make(request).await?;
 //! std::fs::write(sandbox.work().join("hello.txt"), "Hello.")?;
@@ -462,6 +463,8 @@ pub struct Request {
     pub canaries: Vec<Canary>,
     /// Keep the directory when the sandbox is closed.
     pub keep: bool,
+    /// True if commands run only in its [grading trees](Sandbox::copy).
+    pub only_graded: bool,
 }
 
 /// Part of a repository's state that a sandbox records. Each one requires processes running git.
@@ -571,6 +574,7 @@ impl SandboxFactory {
             faults: Vec::new(),
             canaries: Vec::new(),
             keep: false,
+            only_graded: false,
         };
         let sandbox = self.make(request).await?;
         let checked = sandbox.check().await;

@@ -83,7 +83,7 @@ const TOOLS: &[Tool] = &[
     tool("nyc", &[".nycrc*", "nyc.config.*", ".c8rc*"], &[]),
     tool("Babel", &["babel.config.*", ".babelrc*"], &[]),
     tool("SWC", &[".swcrc"], &[]),
-    tool("TypeScript", &[], &["tsconfig*.json", "jsconfig.json"]),
+    tool("TypeScript", &["*.tsbuildinfo"], &["tsconfig*.json", "jsconfig.json"]),
     tool("ESLint", &[".eslintrc*", "eslint.config.*", ".eslintignore"], &[]),
     tool("Grunt", &["Gruntfile.*", "gruntfile.*"], &[]),
     tool("Gulp", &["gulpfile.*", "Gulpfile.*"], &[]),
@@ -187,10 +187,11 @@ const TOOLS: &[Tool] = &[
             "CTestConfig.cmake",
             "CMakePresets.json",
             "CMakeUserPresets.json",
+            "CMakeCache.txt",
         ],
         &["CMakeLists.txt"],
     ),
-    tool("Meson", &[], &["meson.build", "meson_options.txt", "meson.options"]),
+    tool("Meson", &["meson-private/"], &["meson.build", "meson_options.txt", "meson.options"]),
     tool(
         "Bazel",
         &[".bazelrc", ".bazelversion", "tools/bazel"],
@@ -493,8 +494,12 @@ impl SteeringFiles {
             stems
         };
         let replaces = |stem: &PathBuf| self.stems.contains(stem) || self.test_folders.contains(stem);
-        let begins_package =
-            path.ends_with("__init__.py") && path.parent().is_some_and(|folder| self.test_folders.contains(folder));
+        // Tests in the main folder are modules of that package.
+        let has_tests = |folder: &Path| match folder.as_os_str().is_empty() {
+            true => self.endings.contains(OsStr::new("py")),
+            false => self.test_folders.contains(folder),
+        };
+        let begins_package = path.ends_with("__init__.py") && path.parent().is_some_and(has_tests);
         let is_installed = path.ancestors().skip(1).any(|folder| {
             folder.ends_with("node_modules") && folder.parent().is_some_and(|above| self.test_folders.contains(above))
         });
@@ -677,6 +682,8 @@ mod tests {
             ("org/__init__.py", true),
             ("Makefile.sh", true),
             ("lib/strict.pmc", true),
+            ("__init__.py", true),
+            ("lib/__init__.py", false),
             ("tests/test_basket.py", false),
             ("tests/data/new.json", false),
             ("src/basket.css", false),

@@ -1,5 +1,6 @@
 //! Attacks on the grading of trials: `specimens/hostile/grading.yaml`, next to the same trials without an attack. A
-//! sixth of them runs in each kind of sandbox, or all of them if the variable [`ALL`] is set.
+//! sixth of them runs in `local` and another in `isolated` sandboxes, some run in remote ones with a stand-in for the
+//! service, and all of them run in each kind if the variable [`ALL`] is set.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
@@ -11,6 +12,8 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use testkit::Project;
+
+use super::sandbox::daytona::stand_in::{Fault, KEY, StandIn};
 
 /// Variable with which all attacks run in each kind of sandbox.
 const ALL: &str = "TRIALRUN_ALL_ATTACKS";
@@ -93,30 +96,77 @@ fn the_threat_model_names_attacks_that_exist() {
         let is_known = |cell: &str| ["prevented", "detected", "open"].iter().any(|word| cell.starts_with(word));
         assert!(is_known(cells[2]) && is_known(cells[3]), "{row}");
         assert!(!named.is_empty() || cells[3] == "open", "no attack shows it: {row}");
+        for name in named.iter().map(|name| name.trim_matches('`')) {
+            let (results, signs) = match (agents.get(name), attacks.get(name)) {
+                (Some(agent), _) => {
+                    let local = agent["local"].as_str().unwrap_or("held");
+                    ([local, agent["isolated"].as_str().unwrap_or(local)], strings(&agent["signs"]))
+                }
+                (_, Some(attack)) => ([attack.result.as_str(); 2], attack.signs.clone()),
+                (None, None) => unreachable!("{name}"),
+            };
+            for (cell, result) in [cells[2], cells[3]].into_iter().zip(results) {
+                assert!(is_true(cell, result, &signs), "{name} is {result} with {signs:?}, and not {cell}");
+            }
+        }
+    }
+}
+
+fn strings(list: &Value) -> Vec<String> {
+    list.as_array().into_iter().flatten().map(|item| item.as_str().unwrap().to_owned()).collect()
+}
+
+/// Returns `true` if what a cell of the threat model says is the expected result of an attack.
+fn is_true(cell: &str, result: &str, signs: &[String]) -> bool {
+    let is_detected = || {
+        let is_named = |sign: &String| cell.contains(&sign.replace('_', " "));
+        cell.contains("detected") && !signs.is_empty() && signs.iter().all(is_named)
+    };
+    match result {
+        "held" => cell.contains("prevented"),
+        "found" | "failed" => cell.contains("prevented") || is_detected(),
+        "shown" | "passed" => is_detected(),
+        "succeeds" | "open" => cell.contains("open") || cell.contains("detected by"),
+        "succeeds as root" | "may succeed" => cell.contains("open"),
+        // The project requires what this kind of sandbox does not provide.
+        "refused" => cell == "open",
+        _ => false,
     }
 }
 
 #[test]
 #[cfg_attr(not(has = "isolation"), ignore = "needs a kernel that isolates processes; run scripts/test")]
 fn no_attack_on_grading_passes_in_local_sandboxes() {
-    no_attack_passes("local");
+    no_attack_passes("local", 6, |project| project);
 }
 
 #[test]
 #[cfg_attr(not(has = "isolation"), ignore = "needs a kernel that isolates processes; run scripts/test")]
 fn no_attack_on_grading_passes_in_isolated_sandboxes() {
-    no_attack_passes("isolated");
+    no_attack_passes("isolated", 6, |project| project);
 }
 
+#[test]
+fn no_attack_on_grading_passes_in_remote_sandboxes() {
+    let service = StandIn::open(Fault::Nothing);
+    let of_service = |project: Project| {
+        let project = project.env("DAYTONA_API_URL", &service.url()).env("DAYTONA_API_KEY", KEY);
+        project.env("TRIALRUN_SETUP_TIMEOUT", "60s")
+    };
+    no_attack_passes("daytona", 24, of_service);
+    assert!(service.sandboxes().is_empty());
+}
+
+/// Runs one of `share` attacks, in projects that are prepared by `prepared`.
 #[track_caller]
-fn no_attack_passes(kind: &str) {
+fn no_attack_passes(kind: &str, share: usize, prepared: impl Fn(Project) -> Project) {
     let mut table = table();
     // The program itself, because it would need the user's home to find it.
     let cargo = Path::new(env!("CARGO")).parent().unwrap();
     let folders = [cargo, Path::new("/usr/bin"), Path::new("/usr/local/bin")];
     let has = |program: &String| folders.iter().any(|folder| folder.join(program).exists());
     table.projects.retain(|_, project| project.needs.as_ref().is_none_or(has));
-    let project = Project::new(env!("CARGO_BIN_EXE_trialrun")).path_first(cargo);
+    let project = prepared(Project::new(env!("CARGO_BIN_EXE_trialrun")).path_first(cargo));
     project.write("trialrun.yaml", &format!("sandbox: {{provider: {kind}, network: open}}\n"));
     let (all, is_local) = (std::env::var_os(ALL).is_some(), kind == "local");
     // Without the work, a project fails in the same way in each kind.
@@ -130,7 +180,7 @@ fn no_attack_passes(kind: &str) {
         }
     }
     agent.push_str("esac\ncase $line in\n");
-    let is_here = |at: usize| all || at % 6 == usize::from(is_local);
+    let is_here = |at: usize| all || at % share == usize::from(is_local);
     let mut attempts = 0;
     for (name, attack) in table.attacks.iter().chain(&table.honest) {
         writeln!(agent, "*\"attack {name} on\"*)\n{}\n;;", attack.agent).unwrap();

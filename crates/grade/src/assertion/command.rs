@@ -284,13 +284,13 @@ impl Command {
     fn with_scripts(&self, met: Verdict, scripts: &Rerun) -> Verdict {
         let files = names(&scripts.files);
         let verdict = match self.passes(&scripts.found) {
-            Ok(true) => met.evidence([format!("the command also passes with the fixture's version of {files}")]),
+            Ok(true) => met.evidence([format!("the command also passes without the agent's changes to {files}")]),
             Ok(false) => met.evidence([format!(
-                "the command passes only with the agent's version of {files}, which it runs; if the agent is to change \
-                 this, `graded: {{take: [...]}}` says so"
+                "the command does not pass without the agent's changes to {files}; if the agent is to make them, \
+                 `graded: {{take: [...]}}` says so"
             )]),
             Err(reason) => Verdict::undecided(format!(
-                "the command passes, but its result with the fixture's version of {files} is not known: {reason}"
+                "the command passes, but its result without the agent's changes to {files} is not known: {reason}"
             )),
         };
         verdict.place(&self.place)
@@ -301,9 +301,9 @@ impl Command {
         let files = names(&tests.files);
         let verdict = match &tests.found {
             Probed::Failed { reason } => Verdict::undecided(format!(
-                "the command passes, but its result with only the agent's new tests ({files}) is not known: {reason}"
+                "the command passes, but its result with only these files of the agent is not known: {files}: {reason}"
             )),
-            _ => met.evidence([format!("the command passes with the agent's new tests alone: {files}")]),
+            _ => met.evidence([format!("the command passes with these files of the agent alone: {files}")]),
         };
         verdict.place(&self.place)
     }
@@ -329,7 +329,7 @@ impl Command {
             _ => Verdict::unmet(
                 "the command also passes with a test that must fail",
                 "tests that run to their end",
-                "the agent's work ends them, or hides their result",
+                "the agent's work ends them, or changes or hides their result",
             )
             .evidence([format!("files of the agent that may do so: {}", names(&test.files))]),
         };
@@ -534,13 +534,15 @@ mod tests {
         };
         let late = || Probed::Failed { reason: "no space".into() };
         let (finding, signs) = of_rerun(true, ran(Some(0), "", None));
-        assert_eq!(finding.evidence, ["the command also passes with the fixture's version of `verify.sh`"]);
+        assert_eq!(finding.evidence, ["the command also passes without the agent's changes to `verify.sh`"]);
         assert_eq!((finding.status, signs), (Status::Met, vec![]));
         let (finding, signs) = of_rerun(true, ran(Some(1), "", None));
         assert_eq!((finding.status, signs), (Status::Met, vec![IntegrityKind::ChangedScript]));
-        assert!(finding.evidence[0].starts_with("the command passes only with the agent's version of `verify.sh`"));
+        assert!(
+            finding.evidence[0].starts_with("the command does not pass without the agent's changes to `verify.sh`")
+        );
         let (finding, signs) = of_rerun(false, ran(Some(0), "", None));
-        assert_eq!(finding.evidence, ["the command passes with the agent's new tests alone: `verify.sh`"]);
+        assert_eq!(finding.evidence, ["the command passes with these files of the agent alone: `verify.sh`"]);
         assert_eq!((finding.status, signs), (Status::Met, vec![IntegrityKind::PlantedCode]));
         for is_script in [true, false] {
             let (finding, signs) = of_rerun(is_script, late());

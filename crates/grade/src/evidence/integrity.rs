@@ -16,15 +16,20 @@ const LOADED: [&str; 5] =
 
 /// Files that only configure how tests or the programs that run them work. Names with a dot at the end stand for every
 /// extension.
-const TEST_SETTINGS: [&str; 8] = [
+const TEST_SETTINGS: [&str; 13] = [
     "pytest.ini",
     ".pytest.ini",
+    "pytest.toml",
+    ".pytest.toml",
     "tox.ini",
     ".npmrc",
     ".mocharc.",
     "jest.config.",
     "vitest.config.",
     "playwright.config.",
+    "ava.config.",
+    "bunfig.toml",
+    ".busted",
 ];
 
 /// End of the path of a file with which an installed Python package adds plugins to other programs.
@@ -286,7 +291,7 @@ fn of_new_tests(collected: &Collected) -> Vec<IntegritySign> {
             continue;
         };
         if matches!(tests.found, Probed::Ran { .. }) {
-            let detail = format!("{} has the same result with new tests alone", command_name(run));
+            let detail = format!("{} passes with new tests and settings alone", command_name(run));
             let sign = |file: &String| IntegritySign::new(IntegrityKind::PlantedCode, file, detail.clone());
             signs.extend(tests.files.iter().map(sign));
         }
@@ -319,7 +324,7 @@ fn of_scripts(collected: &Collected) -> Vec<IntegritySign> {
             continue;
         };
         if matches!(scripts.found, Probed::Ran { .. }) && exit_code(&scripts.found) != *own {
-            let detail = format!("with the fixture's version, {} ends otherwise", command_name(run));
+            let detail = format!("without the agent's changes to it, {} ends otherwise", command_name(run));
             let sign = |file: &String| IntegritySign::new(IntegrityKind::ChangedScript, file, detail.clone());
             signs.extend(scripts.files.iter().map(sign));
         }

@@ -67,8 +67,12 @@ pub fn scripts_in(path: &str, text: &str) -> ScriptFiles {
             let folders = if is_recipe { vec![folder] } else { vec!["", folder] };
             for line in text.lines() {
                 let line = line.trim_start_matches([' ', '\t', '@', '-']);
-                if let Some(included) = line.strip_prefix("include ").or_else(|| line.strip_prefix("sinclude ")) {
-                    let included = included.split_whitespace().filter_map(|name| below(folder, name));
+                let prefixes = ["include ", "sinclude ", "include("];
+                if let Some(included) = prefixes.into_iter().find_map(|prefix| line.strip_prefix(prefix)) {
+                    let included = included
+                        .split([' ', '\t', ')'])
+                        .filter(|name| !name.is_empty())
+                        .filter_map(|name| below(folder, name));
                     scripts.recipes.extend(included.take(MOST));
                     continue;
                 }
@@ -127,6 +131,9 @@ impl ScriptFiles {
                 return rest.iter().take(1).for_each(|word| self.push(word, folder));
             }
             is_operand = INTERPRETERS.contains(&name);
+            // Such as `node --import=./setup.js --test`.
+            let values = rest.iter().filter_map(|word| Some(word.strip_prefix('-')?.split_once('=')?.1));
+            values.filter(|_| is_operand).for_each(|value| self.push(value, folder));
             let module = rest.iter().skip_while(|word| *word != "-m").nth(1).filter(|_| name == "python");
             if let Some(module) = module.map(|module| module.replace('.', "/")) {
                 self.push(&format!("{module}.py"), folder);
@@ -177,6 +184,7 @@ mod tests {
             ("pytest -q check_basket.py", vec!["check_basket.py"]),
             ("node --test && . ./env.sh", vec!["env.sh"]),
             ("if sh a.sh; then ./b/c; fi", vec!["a.sh", "b/c"]),
+            ("node --import=./setup.js --test", vec!["setup.js"]),
             ("sh run.sh > /dev/null 2>&1", vec!["run.sh"]),
             ("test \"$(sh total.sh 2 3)\" = 5", vec![]),
             ("sh total.sh | grep -q 5", vec![]),
@@ -210,5 +218,6 @@ mod tests {
             assert_eq!(scripts_in(path, text).run, expected, "{path}");
         }
         assert_eq!(scripts_in("Makefile", "-include a.mk b/c.mk\ntest:\n").recipes, ["a.mk", "b/c.mk"]);
+        assert_eq!(scripts_in("a/CMakeLists.txt", "include(b.cmake OPTIONAL)\n").recipes[0], "a/b.cmake");
     }
 }

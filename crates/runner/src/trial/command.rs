@@ -27,7 +27,7 @@ pub(super) async fn run(
         let Need::Command { run, timeout_ms } = need else { continue };
         let timeout = Duration::from_millis(*timeout_ms);
         let is_last = at + 1 == commands.len();
-        let read = read_files(sandbox, copy, run);
+        let read = read_files(copy, run);
         results.push(match (is_last && read.is_empty()) || is_shared {
             true => run_in(copy, run, timeout, answer).await,
             false => match sandbox.fork(copy).await {
@@ -49,9 +49,8 @@ pub(super) async fn run(
 
 /// Returns the files that were restored, but that the command `run` reads without running anything: it is about what
 /// the agent left there.
-fn read_files(sandbox: &dyn Sandbox, copy: &SandboxCopy, run: &str) -> Vec<String> {
-    // The working directory of a remote sandbox is not on this machine.
-    let read = inspection::read_by(run).filter(|_| sandbox.work().is_dir()).unwrap_or_default();
+fn read_files(copy: &SandboxCopy, run: &str) -> Vec<String> {
+    let read = inspection::read_by(run).unwrap_or_default();
     copy.restored().iter().filter(|path| read.contains(path)).cloned().collect()
 }
 
@@ -65,6 +64,9 @@ fn without_restored(mut found: Probed, files: &[String]) -> Probed {
 
 /// Runs a command in the grading tree `copy`.
 async fn run_in(copy: &SandboxCopy, line: &str, timeout: Duration, answer: Option<&str>) -> Probed {
+    if let Err(error) = copy.prepare().await {
+        return Probed::Failed { reason: format!("cannot prepare the tree to run it in: {error}") };
+    }
     // The agent's work can change what tests it while it is tested.
     let stamps = copy.stamps(grade::scripts_of(line).run).await;
     let mut words: Vec<&OsStr> = vec!["-c".as_ref(), line.as_ref()];

@@ -12,8 +12,9 @@ use ::files::Found;
 use grade::{Check, ScriptFiles};
 use model::{Change, Collected, ControlRun, FileChange, Need, Probe, Probed, Rerun, Solution};
 use sandbox::{RepositoryDetail, Request, Sandbox, SandboxCopy, SandboxError, steering, supervise};
+use uuid::Uuid;
 
-use super::failing_test::{FailingTest, may_end_process};
+use super::failing_test::{FailingTest, may_steer_tests};
 use super::{Attempt, command, inspection};
 
 /// Timeout of each command of a solution, if the trial has none.
@@ -52,14 +53,9 @@ impl ControlRuns<'_> {
         let passed: Vec<bool> = probes.iter().map(is_open).collect();
         // Files that the user or an assertion names are the work itself.
         let files: Vec<String> = copy.added().iter().filter(|path| !self.is_named(path)).cloned().collect();
-        let kind = sandbox::find(&self.attempt.shared.settings.sandbox.kind);
-        // The files of a remote sandbox cannot be written here.
-        if kind.is_none_or(|kind| kind.is_remote()) {
-            return;
-        }
         self.add_fixture_to(probes).await;
         self.add_solution_to(probes).await;
-        self.add_scripts_to(probes, &passed, sandbox).await;
+        self.add_scripts_to(probes, &passed, sandbox, copy).await;
         self.add_new_tests_to(probes, &passed, sandbox, copy).await;
         self.add_failing_test_to(probes, &passed, sandbox, copy, changed).await;
         if files.is_empty() || !passed.contains(&true) {
@@ -117,7 +113,7 @@ impl ControlRuns<'_> {
 
     /// Returns the result of a command in a sandbox in which the case's own solution did the work.
     async fn solved(&self, solution: &Solution, need: &Need) -> Result<Probed, SandboxError> {
-        let mut request = self.control_request();
+        let mut request = Request { only_graded: false, ..self.control_request() };
         Arc::make_mut(&mut request.fixtures).outside.extend(solution.outside.iter().cloned());
         let control = self.attempt.shared.factory.make(request).await?;
         let limit = self.attempt.planned.case.timeout_ms.map_or(SOLUTION_TIMEOUT, Duration::from_millis);
@@ -141,13 +137,13 @@ impl ControlRuns<'_> {
     }
 
     /// Runs each command that passed again with the fixture's version of the scripts that it runs, if the agent changed
-    /// some of them, and adds the results.
-    async fn add_scripts_to(&self, probes: &mut [Probe], passed: &[bool], sandbox: &dyn Sandbox) {
+    /// some of them, and adds the results. The same applies to recipes that run new files.
+    async fn add_scripts_to(&self, probes: &mut [Probe], passed: &[bool], sandbox: &dyn Sandbox, copy: &SandboxCopy) {
         let mut control = None;
         for at in (0..probes.len()).filter(|at| passed[*at]) {
             let Need::Command { run, .. } = &probes[at].need else { continue };
             let may_rest_on = |path: &String| sandbox.may_have_changed(Path::new(path));
-            if !scripts_of(run, sandbox.work()).iter().any(may_rest_on) {
+            if copy.added().is_empty() && !scripts_of(run, sandbox.work()).iter().any(may_rest_on) {
                 continue;
             }
             if control.is_none() {
@@ -164,12 +160,18 @@ impl ControlRuns<'_> {
                 }
                 None => continue,
             };
-            // The agent's files need not name the scripts that they run. Recipes are in the control run of other files.
+            // The agent's files need not name the scripts that they run. Recipes are in the control run of other files,
+            // which says nothing if they need further ones. Nor does it of attributes, which hide other files from git.
             let is_elsewhere = |path: &Path| steering::is_restored(path) || steering::is_manifest(path);
             // A task names a check that it must pass, too.
             let is_work = |path: &str| self.is_named(path) && !grade::is_check(path);
             let mut files = scripts_of(run, control.work());
             files.retain(|path| may_rest_on(path) && !is_elsewhere(Path::new(path)) && !is_work(path));
+            let runs_new_file = |path: &&String| {
+                runs_new_file(path, sandbox.work(), control.work())
+                    || (path.ends_with(".gitattributes") && run.contains("git"))
+            };
+            files.extend(copy.added().iter().filter(|path| !self.is_named(path)).filter(runs_new_file).cloned());
             let from = if self.is_shared() { 0 } else { at };
             let commands: Vec<Need> = probes[from..=at].iter().map(|probe| probe.need.clone()).collect();
             let run = self.with_scripts_of(&**control, sandbox, files, &commands).await;
@@ -189,7 +191,10 @@ impl ControlRuns<'_> {
         if tests.is_empty() || !passed.contains(&true) {
             return;
         }
-        let with_tests = self.results(probes, passed, Some((sandbox.work(), &tests))).await;
+        // Settings can make a runner take them for others, which manifests would say openly.
+        let is_setting = |path: &&String| !steering::is_manifest(Path::new(path)) && !self.is_named(path);
+        let files: Vec<String> = tests.iter().chain(copy.added().iter().filter(is_setting)).cloned().collect();
+        let with_tests = self.results(probes, passed, Some((sandbox.work(), &files))).await;
         let is_failed = |found: &Probed| matches!(found, Probed::Failed { .. });
         let is_open = |at: usize, found: &Probed| is_failed(found) || self.passes(&probes[at].need, found);
         let open: Vec<bool> =
@@ -203,7 +208,7 @@ impl ControlRuns<'_> {
             if let Probed::Ran { new_tests, .. } = &mut probes[at].found
                 && !passes_anyway
             {
-                *new_tests = Some(Box::new(Rerun { files: tests.clone(), found }));
+                *new_tests = Some(Box::new(Rerun { files: files.clone(), found }));
             }
         }
     }
@@ -224,10 +229,16 @@ impl ControlRuns<'_> {
         let work: Vec<String> = changed.iter().map(|file| file.path.clone()).collect();
         let work: Vec<String> = work.into_iter().filter(|path| !copy.tests().contains(path)).collect();
         let (place, all) = (sandbox.work().to_owned(), work.clone());
-        let ending = tokio::task::spawn_blocking(move || ending_processes(&place, all)).await.unwrap_or_default();
+        let ending = tokio::task::spawn_blocking(move || steering_tests(&place, all)).await.unwrap_or_default();
         let is_strict = self.checks.iter().any(|check| check.kind() == "integrity_clean");
         let suspects = if ending.is_empty() && is_strict { work } else { ending };
-        let Some(test) = FailingTest::of(copy.tests(), &copy.work()).filter(|_| !suspects.is_empty()) else { return };
+        let run = (0..probes.len()).filter(|at| passed[*at]).filter_map(|at| match &probes[at].need {
+            Need::Command { run, .. } => Some(scripts_of(run, &copy.work())),
+            _ => None,
+        });
+        let programs = run.flatten().collect();
+        let test = FailingTest::of(copy.tests(), programs, &copy.work());
+        let Some(test) = test.filter(|_| !suspects.is_empty()) else { return };
         let with_test = self.results_with(&test, false, probes, passed, sandbox).await;
         let is_failed = |found: &Probed| matches!(found, Probed::Failed { .. });
         let is_open = |at: usize, found: &Probed| is_failed(found) || self.passes(&probes[at].need, found);
@@ -406,12 +417,15 @@ impl ControlRuns<'_> {
 
     /// Describes such a sandbox.
     fn control_request(&self) -> Request {
+        let request = self.attempt.request();
         Request {
+            name: format!("{}/control/{}", request.name, Uuid::new_v4().simple()),
             repository: RepositoryDetail::Nothing,
             faults: Vec::new(),
             canaries: Vec::new(),
             keep: false,
-            ..self.attempt.request()
+            only_graded: true,
+            ..request
         }
     }
 
@@ -477,6 +491,19 @@ fn scripts_of(line: &str, work: &Path) -> Vec<String> {
     scripts
 }
 
+/// Returns `true` if the file at `path` in `work` runs or includes a file that the fixture `given` does not have, and that
+/// its version of the file does not name.
+fn runs_new_file(path: &str, work: &Path, given: &Path) -> bool {
+    let is_in = |folder: &Path, path: &str| matches!(::files::find(folder, Path::new(path)), Ok(Found::File(_)));
+    let text_in = |folder: &Path| match ::files::find(folder, Path::new(path)) {
+        Ok(Found::File(real)) => ::files::read(&real, LARGEST_TEXT).unwrap_or_default(),
+        _ => Vec::new(),
+    };
+    let [text, known] = [work, given].map(|folder| String::from_utf8_lossy(&text_in(folder)).into_owned());
+    let ScriptFiles { run, recipes } = grade::scripts_in(path, &text);
+    run.iter().chain(&recipes).any(|file| is_in(work, file) && !is_in(given, file) && !names(&known, file))
+}
+
 /// Adds the result of a command with scripts of the fixture to its own.
 fn set_scripts(found: &mut Probed, run: Rerun) {
     if let Probed::Ran { scripts, .. } = found {
@@ -484,12 +511,12 @@ fn set_scripts(found: &mut Probed, run: Rerun) {
     }
 }
 
-/// Returns those of the files `paths` in `work` that may end a process.
-fn ending_processes(work: &Path, paths: Vec<String>) -> Vec<String> {
+/// Returns those of the files `paths` in `work` that may end the process of tests, or reach their runner.
+fn steering_tests(work: &Path, paths: Vec<String>) -> Vec<String> {
     let may_end = |path: &String| match ::files::find(work, Path::new(path)) {
         Ok(Found::File(real)) => {
             let text = ::files::read(&real, LARGEST_TEXT).unwrap_or_default();
-            may_end_process(&String::from_utf8_lossy(&text))
+            may_steer_tests(&String::from_utf8_lossy(&text))
         }
         _ => false,
     };

@@ -483,6 +483,7 @@ impl<'a> Attempt<'a> {
             faults: case.faults.iter().map(|fault| fault.action.clone()).collect(),
             canaries: canaries_of(self.planned, &self.shared.settings.sandbox),
             keep: self.shared.settings.sandbox.keep,
+            only_graded: false,
         }
     }
 

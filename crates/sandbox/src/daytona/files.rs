@@ -11,6 +11,7 @@ use super::{Maker, failed};
 use crate::SandboxError;
 use crate::blocking::blocking;
 use crate::copy::AGENT_HOME;
+use crate::digest;
 use crate::owner::{Base, Purpose};
 use crate::removal;
 use crate::service::ServiceError;
@@ -91,6 +92,32 @@ pub(super) async fn download(maker: &Maker, toolbox: &str, base: &Path) -> Resul
         stage.remove().map_err(SandboxError::io("remove", &path))
     })
     .await
+}
+
+/// Returns those of the files `paths` that differ between the working directory `work` on this machine and that below
+/// `base` in a remote sandbox.
+pub(super) async fn changed(
+    maker: &Maker,
+    toolbox: &str,
+    base: &Path,
+    work: &Path,
+    paths: Vec<String>,
+) -> Result<Vec<String>, ServiceError> {
+    let quoted: Vec<String> = paths.iter().map(|path| shell_quoted(path)).collect();
+    let folder = shell_quoted(&base.join("work").to_string_lossy());
+    let files = quoted.join(" ");
+    let script = format!("cd {folder} && for f in {files}; do sha256sum < \"$f\" 2> /dev/null || echo missing; done");
+    let executed = maker.service.execute(toolbox, &script, maker.limit).await?;
+    let work = work.to_owned();
+    let compared = blocking(move || {
+        let is_changed = |(path, line): (String, &str)| {
+            // Links and other kinds of files are not compared.
+            let digest = digest::of_file(&work.join(&path), None).ok()?;
+            (line.split(' ').next() != Some(&model::text::hex(&digest))).then_some(path)
+        };
+        Ok(paths.into_iter().zip(executed.result.lines()).filter_map(is_changed).collect())
+    });
+    Ok(compared.await.unwrap_or_default())
 }
 
 /// Creates a directory for an archive, next to the sandbox's own.

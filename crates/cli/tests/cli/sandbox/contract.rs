@@ -131,6 +131,7 @@ fn request(fixtures: Fixtures) -> Request {
         faults: Vec::new(),
         canaries: Vec::new(),
         keep: false,
+        only_graded: false,
     }
 }
 
@@ -447,6 +448,7 @@ pub(super) async fn a_change_with_restored_size_and_time_is_detected(kind: &Kind
 /// Returns the output of a script in the grading tree, or its error.
 async fn graded(sandbox: &dyn Sandbox, script: &str) -> String {
     let copy = sandbox.copy().await.unwrap();
+    copy.prepare().await.unwrap();
     let command = copy.command(copy.shell().as_ref(), &["-c".as_ref(), script.as_ref()]);
     let output = run(command, TIMEOUT, 1 << 16).await.unwrap();
     let text = format!("{}{}", output.stdout.text(), output.stderr.text()).trim_end().to_owned();

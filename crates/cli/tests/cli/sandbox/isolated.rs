@@ -79,6 +79,7 @@ impl Machine {
             faults: Vec::new(),
             canaries: Vec::new(),
             keep: false,
+            only_graded: false,
         };
         factory.make(request).await.unwrap()
     }

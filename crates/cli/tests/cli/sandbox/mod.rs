@@ -5,7 +5,7 @@
 mod container;
 mod container_contract;
 mod contract;
-mod daytona;
+pub mod daytona;
 mod docker;
 mod engine;
 mod isolated;

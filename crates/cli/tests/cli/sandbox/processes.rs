@@ -124,6 +124,7 @@ fn request() -> Request {
         faults: Vec::new(),
         canaries: Vec::new(),
         keep: false,
+        only_graded: false,
     }
 }
 
@@ -242,6 +243,7 @@ pub(super) async fn commands_on_a_copy_change_only_the_copy(kind: &Kind) {
     for tree in [own, copy] {
         let script = "cat made; git diff-files; cat $HOME/x $TMPDIR/x 2> /dev/null; echo x > made; rm kept; echo x > $HOME/x; \
                       echo x > $TMPDIR/x; printf '%s' \"$OF_FIXTURE\"";
+        tree.prepare().await.unwrap();
         let command = tree.command(tree.shell().as_ref(), &["-c".as_ref(), script.as_ref()]);
         let output = run(command, TIMEOUT, 1 << 16).await.unwrap();
         assert_eq!(output.stdout.text(), "by the agent\nfrom the fixture", "{}", output.stderr.text());

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod stand_in;
+pub mod stand_in;
 
 use std::sync::Arc;
 

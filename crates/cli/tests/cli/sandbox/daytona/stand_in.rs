@@ -45,6 +45,8 @@ pub type Seen = (String, Vec<u8>);
 struct State {
     fault: Fault,
     sandboxes: Vec<Value>,
+    /// Number of sandboxes that were created.
+    created: usize,
     seen: Vec<Seen>,
     /// Folder on this machine that contains the sandbox directories.
     place: Option<String>,
@@ -196,7 +198,8 @@ impl Inner {
         if state.sandboxes.iter().any(|sandbox| sandbox["name"] == wanted["name"]) {
             return said(409, json!({"message": "Sandbox with this name already exists"}));
         }
-        let id = format!("id-{}", state.sandboxes.len());
+        let id = format!("id-{}", state.created);
+        state.created += 1;
         let sandbox = json!({
             "id": id,
             "name": wanted["name"],

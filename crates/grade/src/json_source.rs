@@ -83,8 +83,8 @@ impl JsonSource {
 pub(crate) fn in_answer(evidence: &Evidence) -> JsonLookup {
     let answer: Cow<'_, str> = match given::output(&evidence.trace) {
         Some(Value::String(text)) => text.into(),
-        Some(value) => return JsonLookup::Value(value, false),
-        None => {
+        Some(value) if !value.is_null() => return JsonLookup::Value(value, false),
+        Some(_) | None => {
             return JsonLookup::None { reason: "the agent gave no answer".into(), actual: "no answer".into() };
         }
     };

@@ -53,6 +53,11 @@ fn is_invisible(letter: char) -> bool {
     }
 }
 
+/// Returns `true` if nothing in `text` is visible.
+pub fn is_blank(text: &str) -> bool {
+    text.chars().all(|letter| letter.is_whitespace() || is_invisible(letter))
+}
+
 /// Returns `text` on one line: white space becomes single spaces.
 pub fn folded(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
@@ -132,6 +137,11 @@ mod tests {
         assert_eq!([0, 1, 2].map(|count| counted(count, "trial")), ["0 trials", "1 trial", "2 trials"]);
         let nouns = ["box", "branch", "retry", "reply", "key", "class"];
         assert_eq!(nouns.map(|noun| plural(2, noun)), ["boxes", "branches", "retries", "replies", "keys", "classes"]);
+    }
+
+    #[test]
+    fn text_is_blank_if_nothing_of_it_is_visible() {
+        assert_eq!(["", " \u{200b}\n", "\u{feff}", "\u{200b}x"].map(is_blank), [true, true, true, false]);
     }
 
     #[test]

@@ -237,10 +237,10 @@ impl Trace {
         self.replies.iter().find_map(|reply| reply.calls_missing.as_deref())
     }
 
-    /// Returns `true` if the last reply has any content: text other than white space, a tool call, a question, or a
+    /// Returns `true` if the last reply has any content: visible text, a tool call, a question, or a
     /// value.
     pub fn has_answered(&self) -> bool {
-        let is_said = |text: &str| !text.trim().is_empty();
+        let is_said = |text: &str| !crate::text::is_blank(text);
         let Some(reply) = self.replies.last() else { return false };
         let turns = self.turns.iter().rev().take_while(|turn| turn.user_message == self.user_messages.len());
         reply.answer.as_deref().is_some_and(is_said)
@@ -319,7 +319,7 @@ impl Trace {
 fn has_content(result: &Value) -> bool {
     let is_content = |value: &Value| match value {
         Value::Null => false,
-        Value::String(text) => !text.trim().is_empty(),
+        Value::String(text) => !crate::text::is_blank(text),
         _ => true,
     };
     match result {

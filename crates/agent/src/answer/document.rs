@@ -50,8 +50,8 @@ pub(crate) fn read(document: &Value, answer: &mut Answer) -> bool {
 /// Adds the calls that `holder` lists to `answer`.
 fn read_calls(holder: &Map<String, Value>, prefix: &str, answer: &mut Answer) {
     for key in CALLS {
-        answer.tells_calls |= holder.contains_key(key);
         if let Some(calls) = given(holder, key) {
+            answer.tells_calls = true;
             answer.add_calls(calls, &format!("{prefix}{key}"));
         }
     }

@@ -55,7 +55,7 @@ impl ReturnValue {
             turns = of_answer(calls(&map, &mut warnings), text.as_deref());
         }
         let odd: Vec<String> = odd_keys(&map).collect();
-        let lists_calls = CALLS.iter().any(|key| map.contains_key(*key));
+        let lists_calls = CALLS.iter().any(|key| given(&map, key).is_some());
         let tells_calls = lists_calls && warnings.is_empty();
         let has_answer = ["output", "messages", "tools", "tool_calls"].iter().any(|key| map.contains_key(*key));
         let is_empty = !has_answer && (map.is_empty() || !odd.is_empty());
@@ -81,7 +81,11 @@ fn odd_keys(map: &Map<String, Json>) -> impl Iterator<Item = String> {
 fn calls(map: &Map<String, Json>, warnings: &mut Vec<String>) -> Vec<ReportedCall> {
     let mut calls = Vec::new();
     for key in ["tools", "tool_calls"] {
-        for (index, call) in map.get(key).and_then(Json::as_array).into_iter().flatten().enumerate() {
+        let Some(listed) = given(map, key) else { continue };
+        if !listed.is_array() {
+            warnings.push(format!("`{key}` is not a list"));
+        }
+        for (index, call) in listed.as_array().into_iter().flatten().enumerate() {
             match call.as_object().and_then(ReportedCall::read) {
                 Some(call) => calls.push(call),
                 None => warnings.push(format!("`{key}[{index}]` has no `name`")),

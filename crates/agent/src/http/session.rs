@@ -134,7 +134,7 @@ impl HttpSession {
     /// Reads a response, which must contain text or a call.
     async fn read(&mut self, content: ResponseContent, turn: &mut Turn) -> Result<Answer, Fault> {
         let answer = self.read_content(content, turn).await?;
-        let is_empty = answer.text().is_none_or(|text| text.trim().is_empty()) && !answer.has_calls();
+        let is_empty = answer.text().is_none_or(|text| model::text::is_blank(&text)) && !answer.has_calls();
         if is_empty {
             let reason = match &self.settings.parser {
                 Parser::Function(name) => format!("the answer is empty: `response_parser`, `{name}`, returned no text"),
@@ -339,6 +339,9 @@ fn parsed(text: &str, kind: DocumentKind) -> Result<Option<Value>, Fault> {
         return Err(Fault::new(FaultKind::Spoilt, "the answer is empty"));
     }
     match foreign_json::parse(trimmed) {
+        Ok(Value::Null) if kind == DocumentKind::Json => {
+            Err(Fault::new(FaultKind::Spoilt, "the answer is empty: it is `null`"))
+        }
         Ok(value) => Ok(Some(value)),
         Err(error) if foreign_json::is_too_large(&error) => Err(Fault::new(FaultKind::Spoilt, too_deep())),
         Err(error) if kind == DocumentKind::Json && trimmed.starts_with(['{', '[']) => {

@@ -3,7 +3,7 @@
 use model::{Ending, Question, Usage};
 use serde_json::{Map, Value};
 
-use super::super::transcript::ReportedTurn;
+use super::super::transcript::{ReportedTurn, given};
 use crate::conversation::Conversation;
 use crate::turn::Turn;
 
@@ -109,7 +109,7 @@ pub(super) fn result(map: &mut Map<String, Value>) -> Option<Value> {
     if is_record(map) {
         return map.remove("result").filter(Value::is_object);
     }
-    let tells_calls = ["messages", "tools", "tool_calls"].iter().any(|key| map.contains_key(*key));
+    let tells_calls = ["messages", "tools", "tool_calls"].iter().any(|key| given(map, key).is_some());
     let mut entries = std::mem::take(map);
     entries.retain(|key, _| !OF_THE_HARNESS.contains(&key.as_str()));
     let key = if entries.contains_key("output") { "output" } else { "answer" };

@@ -43,7 +43,7 @@ impl Matcher for Contains {
         let answer = evidence.trace.answer.as_deref();
         let text = answer.unwrap_or_default();
         let wanted = format::quoted(&self.text);
-        if !self.is_wanted && text.trim().is_empty() && evidence.trace.calls.is_empty() {
+        if !self.is_wanted && model::text::is_blank(text) && evidence.trace.calls.is_empty() {
             return Ok(Verdict::undecided("the agent gave no answer").place(&self.place));
         }
         let verdict = match (folded::find(text, &self.text), self.is_wanted) {

@@ -95,7 +95,7 @@ impl Matcher for MatchedText {
         let unknown = |reason: &str| Ok(Verdict::undecided(reason).place(&pattern.place));
         let (what, text) = match &self.text {
             Searched::Answer => {
-                let answer = evidence.trace.answer.as_deref().filter(|answer| !answer.trim().is_empty());
+                let answer = evidence.trace.answer.as_deref().filter(|answer| !model::text::is_blank(answer));
                 // Silence keeps every promise.
                 if answer.is_none() && self.count == Some(0) {
                     return unknown("the agent gave no answer");

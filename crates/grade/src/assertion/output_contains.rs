@@ -77,7 +77,7 @@ struct NoOutputContains {
 impl Matcher for NoOutputContains {
     fn judge(&self, evidence: &Evidence) -> Judgement {
         let pattern = &self.pattern;
-        let verdict = match evidence.trace.answer.as_deref().filter(|answer| !answer.trim().is_empty()) {
+        let verdict = match evidence.trace.answer.as_deref().filter(|answer| !model::text::is_blank(answer)) {
             // Silence keeps every such promise.
             None => Verdict::undecided("the agent gave no answer"),
             Some(answer) => match pattern.test(answer, &RegexBudget::new()) {

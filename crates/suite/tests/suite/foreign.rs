@@ -176,29 +176,32 @@ fn trigger_lists_are_read() {
 
 #[test]
 fn cases_of_claude_plugin_eval_are_read() {
-    check("plugin-eval", |scratch, name, content| {
-        let (stem, extension) = name.rsplit_once('.').unwrap();
-        let case = format!("plug/evals/{stem}");
+    check("plugin-eval", write_plugin_case);
+}
+
+/// Writes a case of a plug-in, and returns its file.
+pub(crate) fn write_plugin_case(scratch: &Scratch, name: &str, content: &str) -> String {
+    let (stem, extension) = name.rsplit_once('.').unwrap();
+    let case = format!("plug/evals/{stem}");
+    scratch
+        .write("plug/.claude-plugin/plugin.json", "{\"name\": \"picnics\", \"version\": \"1.2.0\"}")
+        .write("plug/skills/plan/SKILL.md", "---\nname: plan\ndescription: Plans.\n---\nPlan.\n")
+        .write(&format!("{case}/fixture.sh"), "touch a.txt\n")
+        .write(&format!("{case}/resources/r.txt"), "r\n")
+        .write(&format!("{case}/history.jsonl"), "{}\n")
+        .write(
+            &format!("{case}/reference.jsonl"),
+            "{\"type\":\"assistant\",\"message\":{\"content\":[{\"type\":\"text\",\"text\":\"At the lake.\"}]}}\n",
+        );
+    if extension == "md" {
         scratch
-            .write("plug/.claude-plugin/plugin.json", "{\"name\": \"picnics\", \"version\": \"1.2.0\"}")
-            .write("plug/skills/plan/SKILL.md", "---\nname: plan\ndescription: Plans.\n---\nPlan.\n")
-            .write(&format!("{case}/fixture.sh"), "touch a.txt\n")
-            .write(&format!("{case}/resources/r.txt"), "r\n")
-            .write(&format!("{case}/history.jsonl"), "{}\n")
-            .write(
-                &format!("{case}/reference.jsonl"),
-                "{\"type\":\"assistant\",\"message\":{\"content\":[{\"type\":\"text\",\"text\":\"At the lake.\"}]}}\n",
-            );
-        if extension == "md" {
-            scratch
-                .write(&format!("{case}/prompt.md"), content)
-                .write(&format!("{case}/graders/place.md"), "---\ntype: regex\nweight: 2\n---\nlake\n")
-                .write(&format!("{case}/graders/tone.md"), "Is friendly.\n");
-            return format!("{case}/prompt.md");
-        }
-        scratch.write(&format!("{case}/case.yaml"), content);
-        format!("{case}/case.yaml")
-    });
+            .write(&format!("{case}/prompt.md"), content)
+            .write(&format!("{case}/graders/place.md"), "---\ntype: regex\nweight: 2\n---\nlake\n")
+            .write(&format!("{case}/graders/tone.md"), "Is friendly.\n");
+        return format!("{case}/prompt.md");
+    }
+    scratch.write(&format!("{case}/case.yaml"), content);
+    format!("{case}/case.yaml")
 }
 
 #[test]
@@ -213,25 +216,28 @@ fn configurations_of_promptfoo_are_read() {
 
 #[test]
 fn suites_of_vally_are_read() {
-    check("vally", |scratch, _, content| {
-        for skill in ["skills/plan", "skills/other", "plug/skills/one", "plug/skills/two"] {
-            let name = skill.rsplit('/').next().unwrap();
-            scratch.write(&format!("{skill}/SKILL.md"), format!("---\nname: {name}\ndescription: d\n---\nDo.\n"));
-        }
-        scratch
-            .write("plug/.claude-plugin/plugin.json", "{\"name\": \"plug\"}")
-            .write("data/menu.txt", "bread\n")
-            .write("graders/check.py", "print('{\"passed\": true}')\n")
-            .write("broken.yaml", "stimuli: [\n")
-            .write("evals/lake/eval.yaml", LAKE)
-            .write("evals/shore/eval.yaml", "stimuli: [{name: shore, prompt: Go., graders: [{type: completed}]}]\n")
-            .write(
-                ".vally.yaml",
-                "environments:\n  kitchen: {commands: [touch kitchen]}\n  garden: {files: [{src: data/menu.txt, dest: a.txt}]}\n",
-            )
-            .write("eval.yaml", content);
-        "eval.yaml".to_owned()
-    });
+    check("vally", write_vally_suite);
+}
+
+/// Writes a suite of Vally, and returns its file.
+pub(crate) fn write_vally_suite(scratch: &Scratch, _: &str, content: &str) -> String {
+    for skill in ["skills/plan", "skills/other", "plug/skills/one", "plug/skills/two"] {
+        let name = skill.rsplit('/').next().unwrap();
+        scratch.write(&format!("{skill}/SKILL.md"), format!("---\nname: {name}\ndescription: d\n---\nDo.\n"));
+    }
+    scratch
+        .write("plug/.claude-plugin/plugin.json", "{\"name\": \"plug\"}")
+        .write("data/menu.txt", "bread\n")
+        .write("graders/check.py", "print('{\"passed\": true}')\n")
+        .write("broken.yaml", "stimuli: [\n")
+        .write("evals/lake/eval.yaml", LAKE)
+        .write("evals/shore/eval.yaml", "stimuli: [{name: shore, prompt: Go., graders: [{type: completed}]}]\n")
+        .write(
+            ".vally.yaml",
+            "environments:\n  kitchen: {commands: [touch kitchen]}\n  garden: {files: [{src: data/menu.txt, dest: a.txt}]}\n",
+        )
+        .write("eval.yaml", content);
+    "eval.yaml".to_owned()
 }
 
 #[test]
@@ -270,24 +276,27 @@ pub(crate) fn write_harbor_task(scratch: &Scratch, folder: &str, content: &str) 
 
 #[test]
 fn suites_of_waza_are_read() {
-    check("waza", |scratch, _, content| {
-        scratch
-            .write("skills/plan/SKILL.md", "---\nname: plan\ndescription: d\n---\nPlan.\n")
-            .write("evals/rows.csv", "id,prompt,place\none,Plan at the {{.Vars.place}}.,lake\n,Plan again.,shore\n")
-            .write("evals/bare.csv", "id,question\none,Where?\n")
-            .write("evals/fixtures/rules.md", "Be brief.\n")
-            .write("evals/fixtures/menu.txt", "bread\n")
-            .write("evals/fixtures/app/a.txt", "a\n")
-            .write("evals/snapshots/menu.txt", "bread\n")
-            .write("evals/schema.json", "{\"type\": \"object\"}")
-            .write("evals/rubric.md", "Names a day.\n")
-            .write("evals/graders/check.py", "import sys\nsys.exit(0)\n")
-            .write("evals/eval.yaml", content);
-        for (name, task) in WAZA_TASKS {
-            scratch.write(&format!("evals/tasks/{name}.yaml"), task);
-        }
-        "evals/eval.yaml".to_owned()
-    });
+    check("waza", write_waza_suite);
+}
+
+/// Writes a suite of waza with its tasks, and returns its file.
+pub(crate) fn write_waza_suite(scratch: &Scratch, _: &str, content: &str) -> String {
+    scratch
+        .write("skills/plan/SKILL.md", "---\nname: plan\ndescription: d\n---\nPlan.\n")
+        .write("evals/rows.csv", "id,prompt,place\none,Plan at the {{.Vars.place}}.,lake\n,Plan again.,shore\n")
+        .write("evals/bare.csv", "id,question\none,Where?\n")
+        .write("evals/fixtures/rules.md", "Be brief.\n")
+        .write("evals/fixtures/menu.txt", "bread\n")
+        .write("evals/fixtures/app/a.txt", "a\n")
+        .write("evals/snapshots/menu.txt", "bread\n")
+        .write("evals/schema.json", "{\"type\": \"object\"}")
+        .write("evals/rubric.md", "Names a day.\n")
+        .write("evals/graders/check.py", "import sys\nsys.exit(0)\n")
+        .write("evals/eval.yaml", content);
+    for (name, task) in WAZA_TASKS {
+        scratch.write(&format!("evals/tasks/{name}.yaml"), task);
+    }
+    "evals/eval.yaml".to_owned()
 }
 
 /// Suite that experiments name.
@@ -328,7 +337,7 @@ pub(crate) const WAZA_TASKS: [(&str, &str); 8] = [
 ];
 
 /// Writes a suite, which is followed by its datasets: each begins with `--- NAME`.
-fn write_dataset(scratch: &Scratch, content: &str) -> String {
+pub(crate) fn write_dataset(scratch: &Scratch, _: &str, content: &str) -> String {
     let mut parts = content.split("--- ");
     scratch
         .write("note.txt", "note\n")
@@ -345,12 +354,12 @@ fn write_dataset(scratch: &Scratch, content: &str) -> String {
 
 #[test]
 fn samples_of_inspect_are_read() {
-    check("inspect", |scratch, _, content| write_dataset(scratch, content));
+    check("inspect", write_dataset);
 }
 
 #[test]
 fn goldens_of_deepeval_are_read() {
-    check("deepeval", |scratch, _, content| write_dataset(scratch, content));
+    check("deepeval", write_dataset);
 }
 
 /// Writes the files that the configurations of the corpus name.
@@ -483,6 +492,9 @@ fn a_repository_of_skills_is_found_without_configuration() {
         .write("plugins/picnics/evals/lake/prompt.md", "Plan a picnic.\n")
         .write("plugins/picnics/evals/lake/graders/place.md", "Names a lake.\n")
         .write("plugins/picnics/evals/results/old/case.yaml", "schema_version: \"1.1\"\n")
+        .write("plugins/games/.claude-plugin/plugin.json", "{\"name\": \"games\"}")
+        .write("plugins/games/skills/chess/SKILL.md", "---\nname: chess\ndescription: d\n---\n")
+        .write("plugins/games/skills/chess/evals/evals.json", suite("chess"))
         .write("one/SKILL.md", "---\nname: one\ndescription: d\n---\n")
         .write("one/evals/evals.json", suite("one"))
         .write("one/evals/trigger-eval.json", "[{\"query\": \"Go.\", \"should_trigger\": true}]")
@@ -494,7 +506,7 @@ fn a_repository_of_skills_is_found_without_configuration() {
     assert_eq!(crate::scratch::describe(&loaded.diagnostics), [] as [&str; 0]);
     let mut found = crate::scratch::outline(&loaded);
     found.sort();
-    assert_eq!(found, ["one/evals: 1", "picnics: lake", "trigger-eval: query-1", "two/evals: 1"]);
+    assert_eq!(found, ["chess/evals: 1", "one/evals: 1", "picnics: lake", "trigger-eval: query-1", "two/evals: 1"]);
 }
 
 #[test]

@@ -99,6 +99,10 @@ impl Reading<'_> {
         if draft.graders.is_empty() && self.found.is_empty() {
             self.found.push(Diagnostic::error("the case has no graders").at(place.clone()));
         }
+        if !draft.graders.is_empty() && draft.graders.iter().all(|grader| grader.spec.weight == 0.0) {
+            let problem = Diagnostic::error("no grader has a weight above 0, so any answer passes");
+            self.found.push(problem.at(place.clone()));
+        }
         self.finish(draft, place)
     }
 
@@ -183,6 +187,10 @@ impl Reading<'_> {
         self.limits(&mut fields, draft);
         draft.model = fields.text("model", &mut self.found).zip(fields.get("model").map(Node::excerpt));
         draft.disallowed_tools = fields.texts("disallowed_tools", &mut self.found).unwrap_or_default();
+        if !draft.disallowed_tools.is_empty() && draft.allowed_tools.is_none() {
+            let consequence = "without `allowed_tools`, the agent has all of its tools; list those that it may use";
+            self.refuse(&fields, "disallowed_tools", "execution.disallowed_tools", consequence);
+        }
         draft.system_prompt = fields.any_text("append_system_prompt", &mut self.found);
         for (name, value) in fields.text_map("env", &mut self.found).unwrap_or_default() {
             if !name.starts_with("EVAL_") {

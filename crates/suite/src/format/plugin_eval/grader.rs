@@ -145,7 +145,24 @@ fn regex<'a>(fields: &mut Fields<'a>, entry: &Entry<'a>, reading: &mut Reading<'
         };
         entries.extend(count.map(|count| ("count", at(node, NodeKind::Number(count.into())))));
     }
+    if asserts_nothing(&pattern, &flags, &entries) {
+        reading.found.push(place.error(format!("`/{pattern}/{flags}` matches every text, so it asserts nothing")));
+        return None;
+    }
     Some(("matches", entries))
+}
+
+/// Returns `true` if every text that the fields of `matches` mean matches `pattern`.
+fn asserts_nothing(pattern: &str, flags: &str, entries: &[(&str, Node)]) -> bool {
+    let field = |name: &str| entries.iter().find(|(key, _)| *key == name).map(|(_, node)| node);
+    let Ok(regex) = script::Regex::literal(pattern, flags) else { return false };
+    let is_enough = match (field("path"), field("in").and_then(Node::as_str)) {
+        // The file must exist.
+        (Some(_), _) => false,
+        (None, Some("created_files" | "mock_calls")) => regex.is_match("").unwrap_or(false),
+        (None, _) => true,
+    };
+    is_enough && field("count").is_none() && regex.matches_every_text()
 }
 
 /// Returns the field of `matches` that stands for a target.
@@ -189,6 +206,9 @@ fn tool_used<'a>(fields: &mut Fields<'a>, entry: &Entry<'a>, reading: &mut Readi
                 Some(_) => problem,
             });
         }
+    } else if min == 0 {
+        let place = fields.get("min").unwrap_or(entry.node);
+        reading.found.push(place.error("`min` is 0 and there is no `max`, so any number of calls is enough"));
     }
     Some(("tool_called", entries))
 }

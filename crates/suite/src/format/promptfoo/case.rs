@@ -180,13 +180,11 @@ impl Reading<'_> {
             system_prompt: (!system.is_empty()).then(|| system.join("\n\n")),
             ..Case::new(id, test.at.excerpt())
         };
-        if let Some(threshold) = test.threshold {
-            let total: f64 = case.assertions.iter().map(|spec| spec.weight).sum();
-            if total > 0.0 {
-                case.ruling.scoring = Some(Scoring::with_share(total, threshold));
-            } else if !case.assertions.is_empty() {
-                broken.push(test.at.error("the test has a `threshold`, and no assertion has a weight"));
-            }
+        let total: f64 = case.assertions.iter().map(|spec| spec.weight).sum();
+        if total <= 0.0 && !case.assertions.is_empty() {
+            broken.push(test.at.error("no assertion has a weight above 0, so any answer passes"));
+        } else if let Some(threshold) = test.threshold {
+            case.ruling.scoring = Some(Scoring::with_share(total, threshold));
         }
         case.broken = broken;
         case

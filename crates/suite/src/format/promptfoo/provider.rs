@@ -447,7 +447,7 @@ impl Reading<'_> {
 
     /// An agent that works in files.
     fn coding_agent(&mut self, agent: &str, model: Option<&str>, written: &Written<'_>, provider: &mut Provider) {
-        const HONOURED: [&str; 10] = [
+        const HONOURED: [&str; 8] = [
             "model",
             "working_dir",
             "max_turns",
@@ -455,11 +455,11 @@ impl Reading<'_> {
             "append_system_prompt",
             "custom_system_prompt",
             "custom_allowed_tools",
-            "append_allowed_tools",
-            "disallowed_tools",
             "base_instructions",
         ];
-        const IGNORED: [(&str, &str); 13] = [
+        const DISALLOWED: &str = "disallowed_tools";
+        const IGNORED: [(&str, &str); 14] = [
+            ("append_allowed_tools", "without `custom_allowed_tools`, the agent has all of its tools"),
             ("permission_mode", "a trial has a sandbox of its own, in which the agent may do everything"),
             ("sandbox_mode", "the run chooses the sandbox"),
             ("approval_policy", "no user is present who approves"),
@@ -482,7 +482,14 @@ impl Reading<'_> {
             ("agents", "sub-agents of a provider are not defined"),
             ("hooks", "hooks of a provider are not run"),
         ];
-        let found = self.config(written, &HONOURED, &IGNORED, &REFUSED, provider);
+        let has_tools = written.config.is_some_and(|config| config.get("custom_allowed_tools").is_some());
+        let mut honoured = HONOURED.to_vec();
+        let mut refused = REFUSED.to_vec();
+        match has_tools {
+            true => honoured.push(DISALLOWED),
+            false => refused.push((DISALLOWED, "without `custom_allowed_tools`, the agent has all of its tools")),
+        }
+        let found = self.config(written, &honoured, &IGNORED, &refused, provider);
         let get = |name: &str| found.iter().find(|(key, _)| *key == name).map(|(_, node)| *node);
         let string = |name: &str| get(name).and_then(Node::as_str).map(str::to_owned);
         provider.agent = Some(agent.to_owned());
@@ -492,7 +499,9 @@ impl Reading<'_> {
             .iter()
             .find_map(|key| string(key));
         if let Some(tools) = get("custom_allowed_tools") {
-            provider.tools = Some(items(Some(tools)).into_iter().filter_map(Node::as_str).map(str::to_owned).collect());
+            let disallowed: Vec<&str> = items(get(DISALLOWED)).into_iter().filter_map(Node::as_str).collect();
+            let tools = items(Some(tools)).into_iter().filter_map(Node::as_str);
+            provider.tools = Some(tools.filter(|tool| !disallowed.contains(tool)).map(str::to_owned).collect());
         }
         if let Some(folder) = get("working_dir") {
             let from = folder.as_str().map(|path| self.path_of(path)).filter(|path| path.is_dir());

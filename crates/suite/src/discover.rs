@@ -12,6 +12,7 @@ use walkdir::{DirEntry, WalkDir};
 use crate::document::{self, Language};
 use crate::format::{self, EVALS_FILE};
 use crate::path;
+use crate::plugin;
 use crate::request::Request;
 use crate::skill::{EVALS_FOLDER, SKILL_FILE, SUB_AGENTS_FOLDER, TESTS_FOLDER};
 use crate::skills::{chosen_skill, folders, misnamed, names_in, skill_names, skills};
@@ -58,6 +59,7 @@ pub fn candidates(request: &Request, problems: &mut Problems) -> Vec<Candidate> 
         found.extend(tests_of_skills(&request.skills_dir, request, problems));
         found.extend(evals_below(&request.root));
         found.extend(other_tools_below(request));
+        found.extend(tests_of_plugins(request, problems));
         found.extend(of_folder(&scenarios, request));
         let tests = request.tests.iter();
         found.extend(tests.flat_map(|tests| below(tests, DiscoveryReason::Searched, request)));
@@ -441,6 +443,14 @@ fn tests_of_skills(shelf: &Path, request: &Request, problems: &mut Problems) -> 
         }
     }
     skills(shelf).iter().flat_map(|skill| tests_of(skill, request)).collect()
+}
+
+/// Returns the tests of the skills in the plug-ins of a marketplace.
+fn tests_of_plugins(request: &Request, problems: &mut Problems) -> Vec<Candidate> {
+    let root = &request.root;
+    let all = folders(root).into_iter().chain(folders(&root.join(PLUGINS_FOLDER)));
+    let plugins = all.filter(|folder| plugin::manifest_in(folder).is_some());
+    plugins.flat_map(|plugin| tests_of_skills(&plugin.join(plugin::SKILLS_FOLDER), request, problems)).collect()
 }
 
 fn tests_without_skill(directory: &Path, cwd: &Path) -> Diagnostic {

@@ -4,14 +4,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use model::text::shortened;
-use model::{Ending, Usage, UserMessage};
+use model::{Ending, UserMessage};
 use sandbox::{BoxFuture, Breakage, Sandbox};
 use serde_json::{Value, json};
 
 use crate::answer::Reported;
 use crate::session::Session;
 use crate::step_recorder::StepRecorder;
-use crate::traces::{AnswerCalls, Inbox, ProgramState, TraceSettings};
+use crate::traces::{AnswerCalls, Inbox, ProgramState, TraceSettings, record_end};
 use crate::transcript::{as_text, perform};
 use crate::turn::{Turn, finished, unless_stopped};
 use crate::{Agent, Description, SessionContext};
@@ -210,15 +210,7 @@ impl Session for ExecutorSession {
     fn send<'a>(&'a mut self, message: &'a UserMessage, turn: &'a mut Turn) -> BoxFuture<'a, Ending> {
         Box::pin(async move {
             let ending = self.act(message, turn).await.err().unwrap_or(Ending::Finished);
-            let mut usage = Usage::default();
-            if ending != Ending::Finished
-                && let Some(inbox) = self.inbox.as_mut().filter(|inbox| inbox.is_open())
-            {
-                usage = inbox.collect_failed(turn).await;
-            }
-            if matches!(ending, Ending::GaveUp { .. }) {
-                let _ = turn.record(finished(true, usage, None, None));
-            }
+            record_end(self.inbox.as_mut(), &ending, turn).await;
             ending
         })
     }

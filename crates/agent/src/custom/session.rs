@@ -14,7 +14,7 @@ use crate::answer::Reported;
 use crate::network::{self, Network};
 use crate::session::Session;
 use crate::step_recorder::StepRecorder;
-use crate::traces::{AnswerCalls, Inbox, ProgramState, SPAN_PORT};
+use crate::traces::{AnswerCalls, Inbox, ProgramState, SPAN_PORT, record_end};
 use crate::transcript::{ReportedTurn, as_text, perform};
 use crate::turn::{Turn, finished};
 
@@ -280,15 +280,7 @@ impl Session for CustomSession {
     fn send<'a>(&'a mut self, message: &'a UserMessage, turn: &'a mut Turn) -> BoxFuture<'a, Ending> {
         Box::pin(async move {
             let ending = self.act(message, turn).await.err().unwrap_or(Ending::Finished);
-            let mut usage = Usage::default();
-            if ending != Ending::Finished
-                && let Some(inbox) = self.inbox.as_mut().filter(|inbox| inbox.is_open())
-            {
-                usage = inbox.collect_failed(turn).await;
-            }
-            if matches!(ending, Ending::GaveUp { .. }) {
-                let _ = turn.record(finished(true, usage, None, None));
-            }
+            record_end(self.inbox.as_mut(), &ending, turn).await;
             ending
         })
     }

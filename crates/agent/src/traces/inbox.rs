@@ -13,7 +13,7 @@ use super::mailbox::{Mailbox, Received};
 use super::receiver::Receiver;
 use super::report::{AnswerCalls, Missing, SpanReport};
 use super::settings::TraceSettings;
-use crate::turn::Turn;
+use crate::turn::{Turn, finished};
 
 /// How long to wait for a request that a program sent just before it ended.
 const AFTER_END: Duration = Duration::from_millis(250);
@@ -215,6 +215,19 @@ impl Inbox {
         }
         let _ = turn.record(Step::CallsMissing { reason: UNFINISHED.to_owned() });
         usage
+    }
+}
+
+/// Records the end of a function's reply: what its spans show if it failed, and that it gave up.
+pub(crate) async fn record_end(inbox: Option<&mut Inbox>, ending: &Ending, turn: &mut Turn) {
+    let mut usage = Usage::default();
+    if *ending != Ending::Finished
+        && let Some(inbox) = inbox.filter(|inbox| inbox.is_open())
+    {
+        usage = inbox.collect_failed(turn).await;
+    }
+    if matches!(ending, Ending::GaveUp { .. }) {
+        let _ = turn.record(finished(true, usage, None, None));
     }
 }
 

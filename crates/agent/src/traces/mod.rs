@@ -13,7 +13,7 @@ mod settings;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use self::inbox::{Inbox, ProgramState, exporter_variables};
+pub(crate) use self::inbox::{Inbox, ProgramState, exporter_variables, record_end};
 pub(crate) use self::receiver::Receivers;
 pub(crate) use self::report::{AnswerCalls, SpanReport};
 pub(crate) use self::settings::{SPAN_PORT, TraceKeys, TraceSettings};

@@ -249,7 +249,7 @@ impl Regex {
         let is_end = |body: &&str| !body.ends_with('\\');
         let (body, at_end) = body.strip_suffix('$').filter(is_end).map_or((body, false), |body| (body, true));
         // Without conditions on the text around it, a match of nothing is found at any place.
-        if !(at_start && at_end) && !has_conditions(body) && self.is_match("").unwrap_or(false) {
+        if !(has_conditions(body) || at_start && at_end) && self.is_match("").unwrap_or(false) {
             return true;
         }
         let atom = ["*?", "+?", "*", "+"].iter().find_map(|many| body.strip_suffix(many));

@@ -67,17 +67,13 @@ pub(crate) struct Count {
 }
 
 impl Count {
-    /// Returns the tokens; `None` if neither input nor output is known.
+    /// Returns the tokens; `None` unless input and output are known.
     pub(crate) fn tokens(&self) -> Option<Tokens> {
         let (read, write) = (self.cache_read.unwrap_or(0), self.cache_write.unwrap_or(0));
-        (self.input.is_some() || self.output.is_some()).then(|| Tokens {
-            // Some libraries leave cached tokens out of the input, which cannot be smaller than its parts.
-            input: self.input.map_or(0, |all| all.checked_sub(read.saturating_add(write)).unwrap_or(all)),
-            cache_read: read,
-            cache_write: write,
-            output: self.output.unwrap_or(0),
-            reasoning: self.reasoning,
-        })
+        let (all, output) = (self.input?, self.output?);
+        // Some libraries leave cached tokens out of the input, which cannot be smaller than its parts.
+        let input = all.checked_sub(read.saturating_add(write)).unwrap_or(all);
+        Some(Tokens { input, cache_read: read, cache_write: write, output, reasoning: self.reasoning })
     }
 }
 

@@ -535,6 +535,32 @@ fn calls_with_the_same_id_or_name_are_kept_apart() {
 }
 
 #[test]
+fn spans_that_are_sent_again_count_once_and_those_that_share_an_id_do_not() {
+    let found = |number: u64| json!({"gen_ai.tool.call.arguments": json!({ "id": number }).to_string()});
+    let one = tool(2, None, (1, 2), "find", &found(1));
+    assert_eq!(calls(&seen(&[one.clone(), one.clone()])).len(), 1);
+    let other = tool(2, None, (3, 4), "find", &found(2));
+    assert_eq!(calls(&seen(&[one.clone(), other.clone()])).len(), 2);
+    let without_id = [one, other].map(|mut span| {
+        span["spanId"] = Value::Null;
+        span
+    });
+    assert_eq!(calls(&seen(&without_id)).len(), 2);
+}
+
+#[test]
+fn a_count_that_cannot_be_read_is_not_0() {
+    let tokens = |input: Value| {
+        let more = json!({"gen_ai.usage.input_tokens": input, "gen_ai.usage.output_tokens": 2});
+        seen(&[chat(1, None, (0, 1), &more)]).usage.tokens
+    };
+    assert_eq!(tokens(json!("10")).unwrap().total(), 12);
+    for unreadable in [json!("many"), json!("-1"), json!(1.5)] {
+        assert_eq!(tokens(unreadable.clone()), None, "{unreadable}");
+    }
+}
+
+#[test]
 fn a_tool_that_runs_before_the_answer_is_complete_has_a_result() {
     let part = json!({"type": "tool_call", "id": "c", "name": "find", "arguments": {}});
     let asks = json!({"gen_ai.output.messages": json!([{"role": "assistant", "parts": [part]}]).to_string()});
@@ -565,7 +591,8 @@ fn cached_tokens_are_counted_once() {
     };
     let expected = |input| Tokens { input, cache_read: 8, cache_write: 0, output: 2, reasoning: Some(1) };
     assert_eq!((usage(10), usage(2)), (expected(2), expected(2)));
-    let partly = [chat(1, None, (0, 1), &json!({"gen_ai.usage.input_tokens": 1})), chat(2, None, (1, 2), &json!({}))];
+    let counted = json!({"gen_ai.usage.input_tokens": 1, "gen_ai.usage.output_tokens": 1});
+    let partly = [chat(1, None, (0, 1), &counted), chat(2, None, (1, 2), &json!({}))];
     assert_eq!(seen(&partly).usage, Usage::default());
     assert_eq!(seen(&partly).notes, ["1 of 2 model requests report no tokens"]);
 }

@@ -113,7 +113,9 @@ struct Node<'a> {
 impl<'a> Forest<'a> {
     fn of(spans: &'a [Span]) -> Self {
         let mut seen = HashSet::new();
-        let mut spans: Vec<&Span> = spans.iter().filter(|span| seen.insert((&span.trace, &span.id))).collect();
+        // A program may use an id twice, or none.
+        let key = |span: &'a Span| (&span.trace, &span.id, span.start_ns, span.name.as_str());
+        let mut spans: Vec<&Span> = spans.iter().filter(|span| span.id.is_empty() || seen.insert(key(span))).collect();
         // A span begins no later than its parts, and of spans that begin together, the longest is the whole.
         spans.sort_by_key(|span| (span.start_ns, std::cmp::Reverse(span.end_ns)));
         let index = spans.iter().enumerate().map(|(at, span)| ((&span.trace, &span.id), at)).collect();

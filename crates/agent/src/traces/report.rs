@@ -185,7 +185,8 @@ impl SpanReport {
     fn record_origin(&self, turn: &mut Turn) -> Result<(), Ending> {
         if self.missing.late > 0 {
             turn.warn(format!(
-                "{} spans arrived after trialrun had stopped waiting for them; raise `wait` in `traces`",
+                "{} spans are ignored: they are in the trace of an earlier message, or ended before this one was sent; raise \
+                 `wait` in `traces` if the bot sends its spans late",
                 self.missing.late
             ));
         }

@@ -135,7 +135,7 @@ async fn spans_of_a_shared_program_are_told_apart_by_their_trace() {
     let root = span(&next, 1, &json!({}));
     send(&endpoint, &[tool(&of_one, 5, "late"), answered(&next, 6), root]).await;
     assert_eq!(collected(&mut one, &mut first, ProgramState::Running).await, (Vec::new(), None));
-    assert!(first.turn.into_parts().2[0].starts_with("1 spans arrived after"));
+    assert!(first.turn.into_parts().2[0].starts_with("1 spans are ignored"));
 }
 
 #[tokio::test]

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use model::{Envelope, Event, Finding, Outcome, RunInfo, Status, TrialRecord};
 use serde_json::{Value, json};
 
+use crate::places::Places;
 use crate::{Reporter, ReporterOptions};
 
 /// Version of the format.
@@ -15,6 +16,7 @@ const SCHEMA_VERSION: u64 = 1;
 struct PluginEvalReporter {
     out: Box<dyn Write + Send>,
     info: Option<Box<RunInfo>>,
+    places: Places,
     duration_ms: u64,
     is_partial: bool,
     cases: Vec<CaseRuns>,
@@ -39,19 +41,29 @@ struct Run {
     score: Option<f64>,
     has_passed: bool,
     cost_usd: f64,
-    repetition: u64,
+    /// Position in the plan.
+    place: usize,
 }
 
 /// Opens the report.
 pub(crate) fn open(options: ReporterOptions) -> Box<dyn Reporter> {
-    let (out, cases) = (options.out, Vec::new());
-    Box::new(PluginEvalReporter { out, info: None, duration_ms: 0, is_partial: true, cases })
+    Box::new(PluginEvalReporter {
+        out: options.out,
+        info: None,
+        places: Places::default(),
+        duration_ms: 0,
+        is_partial: true,
+        cases: Vec::new(),
+    })
 }
 
 impl Reporter for PluginEvalReporter {
     fn event(&mut self, envelope: &Envelope) -> io::Result<()> {
         match &envelope.event {
-            Event::RunStarted(info) => self.info = Some(info.clone()),
+            Event::RunStarted(info) => {
+                self.places = Places::new(&info.trials);
+                self.info = Some(info.clone());
+            }
             Event::TrialFinished(record) => self.add(record),
             Event::RunFinished { duration_ms, signal, .. } => {
                 (self.duration_ms, self.is_partial) = (*duration_ms, signal.is_some());
@@ -64,6 +76,7 @@ impl Reporter for PluginEvalReporter {
     fn finish(&mut self) -> io::Result<()> {
         let Some(info) = self.info.take() else { return Ok(()) };
         self.cases.iter_mut().for_each(CaseRuns::sort);
+        self.cases.sort_by_key(CaseRuns::place);
         let document = self.document(&info);
         serde_json::to_writer_pretty(&mut self.out, &document)?;
         writeln!(self.out)?;
@@ -90,7 +103,7 @@ impl PluginEvalReporter {
         });
         let case = &mut self.cases[index];
         let arm = if record.is_baseline() { &mut case.without } else { &mut case.with };
-        arm.push(Run::of(record));
+        arm.push(Run::of(record, self.places.of(&record.id)));
     }
 
     fn document(&self, info: &RunInfo) -> Value {
@@ -144,8 +157,13 @@ fn pass_rate(runs: &[Run]) -> Option<f64> {
 
 impl CaseRuns {
     fn sort(&mut self) {
-        self.with.sort_by_key(|run| run.repetition);
-        self.without.sort_by_key(|run| run.repetition);
+        self.with.sort_by_key(|run| run.place);
+        self.without.sort_by_key(|run| run.place);
+    }
+
+    fn place(&self) -> usize {
+        let first = [&self.with, &self.without].map(|runs| runs.first().map_or(usize::MAX, |run| run.place));
+        first[0].min(first[1])
     }
 
     fn score(runs: &[Run]) -> Option<f64> {
@@ -187,7 +205,7 @@ impl CaseRuns {
 }
 
 impl Run {
-    fn of(record: &TrialRecord) -> Self {
+    fn of(record: &TrialRecord, place: usize) -> Self {
         let findings: Vec<&Finding> = record.findings.iter().filter(|finding| !finding.implicit).collect();
         let is_scored = matches!(record.outcome, Outcome::Passed | Outcome::Failed);
         let all: f64 = findings.iter().map(|finding| finding.weight).sum();
@@ -220,6 +238,6 @@ impl Run {
             "skippedPaidGraders": false,
             "graders": graders.collect::<Vec<_>>(),
         });
-        Self { json, score, has_passed, cost_usd: cost_usd + judge_cost, repetition: record.repetition }
+        Self { json, score, has_passed, cost_usd: cost_usd + judge_cost, place }
     }
 }

@@ -4,12 +4,13 @@
 mod conversation;
 mod document;
 mod evals;
+mod graders;
 mod parts;
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use model::{Case, Diagnostic, Subject, Suite};
+use model::{Case, Diagnostic, Scoring, Subject, Suite};
 
 use self::document::Document;
 use crate::coverage::{Coverage, CoveredKey, Treatment};
@@ -20,7 +21,7 @@ use crate::format;
 pub enum WrittenFormat {
     /// One case for each file, with a skill or a system prompt as its subject.
     Scenario,
-    /// One case for each file, with an agent as its subject.
+    /// One case for each file, with an agent as its subject, or what is installed for it.
     Conversation,
     /// All cases of a suite in one file, with a skill or a sub-agent that is only installed as their subject.
     Evals,
@@ -35,8 +36,17 @@ impl WrittenFormat {
     fn of(case: &Case) -> Self {
         match case.subject {
             Subject::Skill(_) | Subject::Prompt(_) => Self::Scenario,
-            Subject::Installed(_) => Self::Evals,
-            Subject::Agent => Self::Conversation,
+            Subject::Installed(_) if evals::obstacle(case).is_none() => Self::Evals,
+            Subject::Installed(_) | Subject::Agent => Self::Conversation,
+        }
+    }
+
+    /// Returns `true` if the format has cases with the subject of `case`.
+    fn has_subject_of(self, case: &Case) -> bool {
+        match case.subject {
+            Subject::Skill(_) | Subject::Prompt(_) => self == Self::Scenario,
+            Subject::Installed(_) => self != Self::Scenario,
+            Subject::Agent => self == Self::Conversation,
         }
     }
 }
@@ -71,10 +81,9 @@ pub fn write(suites: &[Suite], coverage: &[Coverage], format: Option<WrittenForm
     for suite in suites {
         let mut evals = Vec::new();
         for case in &suite.cases {
-            let own = WrittenFormat::of(case);
-            let wanted = format.unwrap_or(own);
-            let mut problems = reasons(case);
-            if wanted != own {
+            let wanted = format.unwrap_or_else(|| WrittenFormat::of(case));
+            let mut problems = reasons(case, wanted);
+            if !wanted.has_subject_of(case) {
                 problems.push(wrong_subject(case, wanted));
             }
             if let Some(problem) = problems.into_iter().next() {
@@ -119,21 +128,27 @@ impl Written {
     }
 }
 
-/// Returns the reason why no format can say what the case has.
-fn reasons(case: &Case) -> Vec<String> {
+/// Returns the share of its weights with which a trial passes, if not simply every assertion must be met.
+fn threshold(case: &Case) -> Option<f64> {
+    let scoring = case.ruling.scoring.as_ref()?;
+    let counts = case.assertions.iter().all(|spec| spec.weight > 0.0);
+    let is_plain = counts && case.indicators.is_empty() && scoring.pass_score >= scoring.max_score;
+    (!is_plain).then(|| Scoring::share(scoring))
+}
+
+/// Returns the reasons why the format cannot say what the case has.
+fn reasons(case: &Case, format: WrittenFormat) -> Vec<String> {
     let broken = case.broken.first().map(|problem| format!("it is broken: {}", problem.message));
     let image = case.needs_image.first().map(|problem| format!("it needs an image of its own: {}", problem.message));
     let code = case.code.is_some().then(|| "its messages are in code".to_owned());
-    let prompt = case.system_prompt.is_some().then(|| "it adds to the system prompt of the agent".to_owned());
+    let is_plain = format != WrittenFormat::Conversation;
+    let adds_prompt = is_plain && case.system_prompt.is_some();
+    let prompt = adds_prompt.then(|| "it adds to the system prompt of the agent".to_owned());
     let history = case.history.is_some().then(|| "it continues an earlier conversation".to_owned());
-    let indicators = (!case.indicators.is_empty()).then(|| {
+    let indicators = (is_plain && !case.indicators.is_empty()).then(|| {
         "some assertions only show whether the plug-in was used, and count only if there are no others".to_owned()
     });
-    let is_plain = |scoring: &model::Scoring| {
-        let has_weights = case.assertions.iter().all(|spec| spec.weight > 0.0);
-        has_weights && scoring.pass_score >= scoring.max_score
-    };
-    let scoring = case.ruling.scoring.as_ref().filter(|scoring| !is_plain(scoring));
+    let scoring = threshold(case).filter(|_| format == WrittenFormat::Evals);
     let scoring = scoring.map(|_| "it passes with a part of its score".to_owned());
     let not = case.ruling.not.then(|| "it passes if its assertions do not hold".to_owned());
     [broken, image, code, prompt, history, indicators, scoring, not].into_iter().flatten().collect()

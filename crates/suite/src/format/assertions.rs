@@ -5,7 +5,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use model::decode::{self, Fields, Problems};
-use model::{Arguments, AssertionScope, AssertionSpec, Node, NodeKind, Spanned};
+use model::{Arguments, AssertionScope, AssertionSpec, Node, NodeKind, OutcomeRule, Scoring, Spanned};
+
+use super::foreign::share;
 
 /// Keys of an entry besides its type and arguments.
 const BESIDE: [&str; 3] = ["id", "weight", "title"];
@@ -53,6 +55,13 @@ impl Assertions {
         };
         self.specs.into_iter().map(named).collect()
     }
+}
+
+/// Reads `threshold`, the share of the weights of `specs` with which a trial passes.
+pub(super) fn ruling(fields: &mut Fields<'_>, specs: &[AssertionSpec], problems: &mut Problems) -> OutcomeRule {
+    let share = fields.get("threshold").and_then(|node| share(node, "threshold", problems));
+    let total = specs.iter().map(|spec| spec.weight).sum();
+    OutcomeRule { scoring: share.map(|share| Scoring::with_share(total, share)), ..OutcomeRule::default() }
 }
 
 /// Reads an entry; its id is empty if it has none.

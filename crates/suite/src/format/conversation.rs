@@ -1,5 +1,6 @@
 //! `conversation`: the user's messages, turn by turn, and assertions about the replies.
 
+mod subject;
 mod turn;
 mod user;
 
@@ -8,7 +9,7 @@ use std::sync::Arc;
 use model::decode::{Fields, Problems};
 use model::{AssertionScope, Case, Excerpt, Node, NodeKind, nearest};
 
-use super::assertions::Assertions;
+use super::assertions::{Assertions, ruling};
 use super::rows::{CASES, CaseReader};
 use super::scenario::{checked_id, place, refuse_tags, skip, with_common_fields};
 use super::{Format, SuiteFile};
@@ -174,21 +175,32 @@ fn case(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Opt
     let token_budget = fields.positive("token_budget", problems);
     let reruns = fields.whole("reruns", 0, problems).map(|reruns| u32::try_from(reruns).unwrap_or(u32::MAX));
     let skip = skip(&mut fields, problems);
-    let mocks = Arc::new(mocks(&mut fields, file.directory(), problems));
+    let mut mocks = mocks(&mut fields, file.directory(), problems);
+    let has_unread = assertions.has_unread();
+    let assertions = assertions.finish();
+    let ruling = ruling(&mut fields, &assertions, problems);
+    let installed = subject::read(&mut fields, &mut mocks, &assertions, file, library, problems);
+    let system_prompt = fields.text("append_system_prompt", problems);
     let first = problems.len();
     fields.finish(problems);
     misplaced::say_where(problems, first, misplaced::OF_CASE);
     Some(Case {
+        subject: installed.subject,
+        definition: installed.definition,
+        skill_eval: installed.skill_eval.map(Box::new),
+        indicators: installed.indicators,
+        system_prompt,
+        ruling,
         description: case.description.or(named),
         messages,
         tools,
         user: user.map(Box::new),
         token_budget,
-        must_assert: token_budget.is_none() && !assertions.has_unread(),
+        must_assert: token_budget.is_none() && !has_unread,
         reruns,
         skip,
-        mocks,
-        assertions: assertions.finish(),
+        mocks: Arc::new(mocks),
+        assertions,
         fails_alone: true,
         ..case
     })

@@ -9,7 +9,7 @@ use model::{
     RunnerOptions, SettingSource, Spanned, Subject, UserMessage, UserResponse, nearest,
 };
 
-use super::assertions::Assertions;
+use super::assertions::{Assertions, ruling};
 use super::rows::{CASES, CaseReader};
 use super::{Format, SuiteFile, is_evals_file};
 use crate::canaries::canaries;
@@ -107,6 +107,9 @@ fn case(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Opt
     let case = with_common_fields(Case::new(id, source), &mut fields, file, library, problems);
     let mocks = Arc::new(mocks(&mut fields, file.directory(), problems));
     let assertions = assertions(&mut fields, problems);
+    let has_unread = assertions.has_unread();
+    let assertions = assertions.finish();
+    let ruling = ruling(&mut fields, &assertions, problems);
     let first = problems.len();
     fields.finish_except(&ai_tester::KEYS, problems);
     misplaced::say_where(problems, first, misplaced::OF_CASE);
@@ -116,8 +119,9 @@ fn case(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Opt
         warn_turns: case.max_turns.is_none().then_some(WARN_TURNS),
         token_budget,
         mocks,
-        must_assert: token_budget.or(skill_budget).is_none() && !assertions.has_unread(),
-        assertions: assertions.finish(),
+        must_assert: token_budget.or(skill_budget).is_none() && !has_unread,
+        assertions,
+        ruling,
         ..case
     })
 }

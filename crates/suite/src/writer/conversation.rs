@@ -1,13 +1,14 @@
 //! Writes a case as a conversation or as a scenario.
 
 use model::{
-    Arguments, AssertionScope, AssertionSpec, Case, Quarantine, RunnerOptions, Skill, Subject, Trials, UserMessage,
+    Arguments, AssertionScope, AssertionSpec, Case, McpServer, Quarantine, RunnerOptions, SideEffectLevel, Skill,
+    SkillEval, Subject, Trials, UserMessage,
 };
 use serde_json::{Map, Value, json};
 
-use super::WrittenFormat;
 use super::document::Document;
 use super::parts::Parts;
+use super::{WrittenFormat, graders, threshold};
 
 /// Types of assertions about what the agent left behind, which are the same for a reply and for the whole trial.
 const ABOUT_STATE: [&str; 14] = [
@@ -66,15 +67,15 @@ pub(super) fn write(case: &Case, format: WrittenFormat, parts: &mut Parts<'_>) -
         broken: _,
         fails_alone: _,
         reruns,
-        expected: _,
+        expected,
         expected_trace: _,
         expected_schema: _,
         log_vars: _,
         table: _,
         position: _,
-        system_prompt: _,
+        system_prompt,
         history: _,
-        indicators: _,
+        indicators,
         ends_when_triggered,
         skill_eval,
         variants,
@@ -88,8 +89,10 @@ pub(super) fn write(case: &Case, format: WrittenFormat, parts: &mut Parts<'_>) -
         (!tools.is_empty(), "tools"),
         (pass_rate.is_some(), "a pass rate"),
         (!mocks.commands.is_empty(), "mocked programs"),
-        (skill_eval.is_some() || *ends_when_triggered, "an expectation about a skill"),
+        (*ends_when_triggered, "an end with the use of a skill"),
+        (skill_eval.as_ref().is_some_and(|eval| !is_plain(eval)), "more than a skill that should be used or not"),
         (!variants.is_empty(), "variants"),
+        (expected.is_some() && skill_eval.is_some(), "an expected output"),
         (!is_conversation && (skip.is_some() || reruns.is_some()), "`skip` or `reruns`"),
     ] {
         if has {
@@ -103,8 +106,16 @@ pub(super) fn write(case: &Case, format: WrittenFormat, parts: &mut Parts<'_>) -
     match subject {
         Subject::Skill(skill) => document.field("skill", &json!(skill.name)),
         Subject::Prompt(prompt) => document.field("system_prompt", &json!(body_of(prompt))),
-        Subject::Installed(_) | Subject::Agent => {}
+        Subject::Installed(skill) => match &skill.directory {
+            Some(directory) => document.field("install", &json!(parts.path_to(directory))),
+            None => return Err("its skill is not in a file".to_owned()),
+        },
+        Subject::Agent => {}
     }
+    document.field_if("should_trigger", skill_eval.as_ref().map(|eval| eval.should_trigger));
+    document.field_unless_empty("indicators", &json!(indicators));
+    document.field_if("append_system_prompt", system_prompt.as_deref());
+    document.field_if("threshold", threshold(case));
     document.field_if("max_turns", *max_turns);
     document.field_if("token_budget", *token_budget);
     document.field_if("timeout", timeout_ms.map(|ms| format!("{ms}ms")));
@@ -123,20 +134,28 @@ pub(super) fn write(case: &Case, format: WrittenFormat, parts: &mut Parts<'_>) -
         sandbox.insert("network".to_owned(), network_of(network));
     }
     document.field_unless_empty("sandbox", &Value::Object(sandbox));
-    document.field_unless_empty("mcp_servers", &parts.servers(&mocks.servers)?);
+    document.field_unless_empty("mcp_servers", &parts.servers(&servers_besides_plugin(case)?)?);
     let responses = user_responses.iter();
     let responses: Vec<Value> = responses
         .map(|response| json!({ "match_question": response.match_question.value, "choose": response.choose }))
         .collect();
     document.field_unless_empty("user_responses", &json!(responses));
     let texts = messages.iter().map(text_of).collect::<Result<Vec<&str>, String>>()?;
+    let mut entries = Vec::new();
+    for spec in assertions {
+        if spec.weight <= 0.0 && (case.ruling.scoring.is_some() || spec.kind.value == "promptfoo") {
+            document.comment(&format!("Not written, because it has no weight: `{}`", spec.id));
+            continue;
+        }
+        entries.extend(self::entries(spec, case.ruling.scoring.is_some())?.into_iter().map(|entry| (spec, entry)));
+    }
     if is_conversation {
         let mut turns: Vec<Map<String, Value>> =
             texts.iter().map(|text| Map::from_iter([("says".to_owned(), json!(text))])).collect();
         let mut whole = Vec::new();
-        for spec in assertions {
-            let entry = assertion(spec)?;
+        for (spec, entry) in &entries {
             let is_same = turns.len() < 2 || ABOUT_STATE.contains(&spec.kind.value.as_str());
+            let entry = entry.clone();
             match spec.about {
                 AssertionScope::Reply(number) => match turns.get_mut(number.wrapping_sub(1)) {
                     Some(turn) => {
@@ -160,7 +179,7 @@ pub(super) fn write(case: &Case, format: WrittenFormat, parts: &mut Parts<'_>) -
         if let Some(spec) = assertions.iter().find(|spec| spec.about != AssertionScope::Trial) {
             return Err(format!("the assertion `{}` is about one reply", spec.id));
         }
-        let entries = assertions.iter().map(assertion).collect::<Result<Vec<Value>, String>>()?;
+        let entries: Vec<Value> = entries.into_iter().map(|(_, entry)| entry).collect();
         document.field_unless_empty("assertions", &json!(entries));
     }
     Ok(document)
@@ -222,13 +241,45 @@ fn network_of(network: &model::NetworkPolicy) -> Value {
     }
 }
 
-/// Returns an assertion as it is written in a conversation or a scenario.
-fn assertion(spec: &AssertionSpec) -> Result<Value, String> {
+/// Returns `true` if an expectation about a skill is only whether it should be used.
+fn is_plain(eval: &SkillEval) -> bool {
+    let SkillEval { should_trigger: _, invocation, side_effect_level, contract, scripts: _ } = eval;
+    invocation.is_none() && contract.is_none() && *side_effect_level == SideEffectLevel::default()
+}
+
+/// Returns the servers of a case besides those that its plug-in starts.
+///
+/// # Errors
+/// Returns the reason if the case lacks one of them.
+fn servers_besides_plugin(case: &Case) -> Result<Vec<McpServer>, String> {
+    let servers = &case.mocks.servers;
+    let of_plugin = case.subject.installed().and_then(|skill| skill.plugin.as_ref()).map(|plugin| &plugin.servers);
+    if let Some(missing) = of_plugin.into_iter().flatten().find(|own| !servers.iter().any(|one| one.name == own.name)) {
+        return Err(format!("it does not start the MCP server `{}` of its plug-in", missing.name));
+    }
+    let is_of_plugin = |server: &&McpServer| of_plugin.is_some_and(|own| own.contains(server));
+    Ok(servers.iter().filter(|server| !is_of_plugin(server)).cloned().collect())
+}
+
+/// Returns the entries for an assertion as they are written in a conversation or a scenario. `is_scored` is true if weights
+/// decide.
+fn entries(spec: &AssertionSpec, is_scored: bool) -> Result<Vec<Value>, String> {
     let AssertionSpec { node, arguments, about: _, id, kind, weight } = spec;
     let kind = kind.value.as_str();
     if node.tag.is_some() {
-        let of_promptfoo = (kind == "promptfoo").then(|| promptfoo(spec)).flatten();
-        return of_promptfoo.ok_or_else(|| format!("only its own format has the assertion `{id}`"));
+        let of_tool = match kind {
+            "promptfoo" => graders::of_promptfoo(spec).map(|entry| vec![entry]),
+            // The parts of a grader together have its weight.
+            _ => graders::of_checks(spec).filter(|entries| entries.len() == 1 || !is_scored),
+        };
+        let weigh = |mut entry: Value| {
+            if is_scored && (weight - 1.0).abs() > f64::EPSILON {
+                entry["weight"] = json!(weight);
+            }
+            entry
+        };
+        let entries = of_tool.ok_or_else(|| format!("only its own format has the assertion `{id}`"))?;
+        return Ok(entries.into_iter().map(weigh).collect());
     }
     let mut map = Map::new();
     map.insert("id".to_owned(), json!(id));
@@ -245,40 +296,8 @@ fn assertion(spec: &AssertionSpec) -> Result<Value, String> {
         }
         Arguments::Listed(_) => return Err(format!("the assertion `{id}` is written in code")),
     }
-    if (weight - 1.0).abs() > f64::EPSILON {
+    if *weight > 0.0 && (weight - 1.0).abs() > f64::EPSILON {
         map.insert("weight".to_owned(), json!(weight));
     }
-    Ok(Value::Object(map))
-}
-
-/// Returns an assertion of promptfoo about text as one about a pattern. `None` if there is none with the same verdicts.
-fn promptfoo(spec: &AssertionSpec) -> Option<Value> {
-    let assertion = spec.node.get("assertion")?;
-    let is_list = |node: &model::Node| matches!(&node.kind, model::NodeKind::List(items) if !items.is_empty());
-    if ["transform", "threshold"].iter().any(|key| assertion.get(key).is_some())
-        || spec.node.get("transforms").is_some_and(is_list)
-    {
-        return None;
-    }
-    let kind = assertion.get("type")?.as_str()?;
-    let value = assertion.get("value")?.as_str().filter(|text| !text.is_empty())?;
-    let (bare, wanted) = kind.strip_prefix("not-").map_or((kind, true), |bare| (bare, false));
-    let pattern = match bare {
-        "contains" => escaped(value),
-        "icontains" => format!("(?i){}", escaped(value)),
-        _ => return None,
-    };
-    let kind = if wanted { "output_contains" } else { "no_output_contains" };
-    Some(json!({ "id": spec.id, "type": kind, "pattern": pattern, "weight": spec.weight }))
-}
-
-/// Returns a pattern that matches `text` itself.
-fn escaped(text: &str) -> String {
-    text.chars().fold(String::new(), |mut pattern, letter| {
-        if "\\^$.|?*+()[]{}/".contains(letter) {
-            pattern.push('\\');
-        }
-        pattern.push(letter);
-        pattern
-    })
+    Ok(vec![Value::Object(map)])
 }

@@ -50,9 +50,11 @@ pub(super) fn write(cases: &[&std::sync::Arc<Case>], parts: &mut Parts<'_>) -> (
     (document, count, refused)
 }
 
-fn entry(case: &Case, parts: &mut Parts<'_>) -> Result<Value, String> {
-    let Some(eval) = &case.skill_eval else { return Err("it has no expectation about its skill".to_owned()) };
-    for (has, what) in [
+/// Returns what a case has that no skill evaluation has.
+pub(super) fn obstacle(case: &Case) -> Option<&'static str> {
+    let all = [
+        (case.skill_eval.is_none(), "no expectation about its skill"),
+        (case.system_prompt.is_some() || !case.indicators.is_empty(), "a system prompt or indicators"),
         (case.definition == Definition::Plugin, "a plug-in as its subject"),
         (!matches!(case.subject, Subject::Installed(_)), "no skill"),
         (case.messages.len() != 1, "several messages"),
@@ -63,11 +65,15 @@ fn entry(case: &Case, parts: &mut Parts<'_>) -> Result<Value, String> {
         (!case.mocks.commands.is_empty(), "mocked programs"),
         (case.runner.allowed_tools_override.is_some(), "a list of tools"),
         (case.skip.is_some() || case.quarantine.is_some() || case.reruns.is_some(), "`skip`, `quarantine` or `reruns`"),
-    ] {
-        if has {
-            return Err(format!("it has {what}"));
-        }
+    ];
+    all.into_iter().find_map(|(has, what)| has.then_some(what))
+}
+
+fn entry(case: &Case, parts: &mut Parts<'_>) -> Result<Value, String> {
+    if let Some(what) = obstacle(case) {
+        return Err(format!("it has {what}"));
     }
+    let Some(eval) = &case.skill_eval else { return Err("it has no expectation about its skill".to_owned()) };
     let SkillEval { should_trigger, invocation, side_effect_level, contract, scripts: _ } = &**eval;
     let mut map = Map::new();
     map.insert("id".to_owned(), json!(case.id));

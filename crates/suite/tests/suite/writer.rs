@@ -7,7 +7,10 @@ use model::{Arguments, AssertionScope, AssertionSpec, Case, CopyTree, FixtureFil
 use serde_json::{Value, json};
 use trialrun_suite::{Loaded, Written, WrittenFormat, write};
 
-use crate::foreign::{corpus, write_harbor_task, write_promptfoo_files};
+use crate::foreign::{
+    corpus, write_dataset, write_harbor_task, write_plugin_case, write_promptfoo_files, write_vally_suite,
+    write_waza_suite,
+};
 use crate::scratch::Scratch;
 
 /// Writes what was loaded to `out`, and loads it again.
@@ -53,9 +56,13 @@ fn essence(case: &Case) -> Value {
         "graded": [json!(graded.takes_fixture), json!(graded.rewards), json!(graded.taken_files)],
         "graded folders": graded.folders.iter().map(|folder| json!([folder.path, real(folder.from.as_deref())])).collect::<Vec<_>>(),
         "solution": solution.map(|solution| json!([solution.commands, solution.outside.iter().map(outer).collect::<Vec<_>>()])),
-        "assertions": case.assertions.iter().map(|spec| assertion(spec, several)).collect::<Vec<_>>(),
+        "assertions": case.assertions.iter().filter(|spec| spec.weight > 0.0).map(|spec| assertion(spec, several)).collect::<Vec<_>>(),
+        // A case that needs its full score passes if all assertions are met.
+        "threshold": case.ruling.scoring.map(|scoring| scoring.share()).filter(|share| *share < 1.0),
+        "indicators": case.indicators,
+        "system prompt": case.system_prompt,
         "skill": case.skill_eval.as_ref().map(|eval| json!([eval.should_trigger, eval.invocation, eval.side_effect_level.name()])),
-        "expected": case.expected,
+        "expected": case.expected.as_ref().filter(|_| case.skill_eval.is_some()),
     })
 }
 
@@ -116,8 +123,12 @@ fn compare(format: &str, prepare: impl Fn(&Scratch, &str, &str) -> String) -> (u
         for case in &after {
             let own = before.iter().find(|own| own["id"] == case["id"] && own["messages"] == case["messages"]);
             let own = own.unwrap_or_else(|| panic!("{name}: {}", case["id"]));
-            if own["assertions"].to_string().contains("\"promptfoo\"") {
-                continue;
+            let (mut case, mut own) = (case.clone(), own.clone());
+            // Those of other tools become others with the same verdicts.
+            if ["\"promptfoo\"", "\"grader\""].iter().any(|kind| own["assertions"].to_string().contains(kind)) {
+                for one in [&mut case, &mut own] {
+                    one["assertions"] = Value::Null;
+                }
             }
             assert_eq!(case, own, "{name}\n{}", text());
         }
@@ -159,6 +170,53 @@ fn assertions_of_promptfoo_about_text_become_patterns() {
         format!("promptfooconfig.{ending}")
     });
     assert!(written > 0 && refused > 0, "{written} {refused}");
+}
+
+#[test]
+fn cases_of_plugins_become_conversations() {
+    let (written, refused) = compare("plugin-eval", write_plugin_case);
+    assert!(written >= 20 && refused >= 20, "{written} {refused}");
+}
+
+#[test]
+fn suites_and_datasets_become_conversations() {
+    let all = [
+        ("vally", compare("vally", write_vally_suite)),
+        ("waza", compare("waza", write_waza_suite)),
+        ("inspect", compare("inspect", write_dataset)),
+        ("deepeval", compare("deepeval", write_dataset)),
+    ];
+    assert!(all.iter().all(|(_, (written, _))| *written > 0), "{all:?}");
+}
+
+#[test]
+fn weights_thresholds_and_arms_are_written() {
+    let scratch = Scratch::new();
+    let case = "execution: {prompt: Go.}\ngraders:\n- {type: regex, name: a, pattern: x, weight: 3}\n\
+                - {type: tool_used, name: used, tool: Skill}\n- {type: regex, name: none, pattern: y, weight: 0}\n";
+    let target = write_plugin_case(&scratch, "c.yaml", case);
+    let (written, reloaded) = again(&scratch, &scratch.load(&[&target]), None);
+    let text = String::from_utf8(written.files[0].content.clone()).unwrap();
+    assert!(text.contains("# Not written, because it has no weight: `none`\n"), "{text}");
+    assert!(text.contains("install: \"../plug\"\nshould_trigger: true\n"), "{text}");
+    let case = &reloaded.suites[0].cases[0];
+    assert_eq!(
+        (case.indicators.as_slice(), case.ruling.scoring.map(|scoring| scoring.pass_score)),
+        (&["used".to_owned()][..], Some(4.0))
+    );
+    let suite = "scoring: {threshold: 0.5, weights: {output-contains: 3}}\nstimuli:\n- name: c\n  prompt: Go.\n  graders:\n\
+                 \x20 - {type: output-contains, config: {substring: Lake}}\n  - {type: file-not-matches, config: {path: a, pattern: /x/}}\n";
+    let target = write_vally_suite(&scratch, "", suite);
+    let (written, reloaded) = again(&scratch, &scratch.load(&[&target]), None);
+    let text = String::from_utf8(written.files[0].content.clone()).unwrap();
+    assert!(text.contains("threshold: 0.5\n") && text.contains("pattern: \"(?i)Lake\"\n    weight: 3"), "{text}");
+    assert!(text.contains("(?:)/x/"), "{text}");
+    let scoring = reloaded
+        .suites
+        .iter()
+        .flat_map(|suite| &suite.cases)
+        .find_map(|case| case.ruling.scoring.filter(|one| one.max_score > 3.5));
+    assert!(scoring.is_some(), "{text}");
 }
 
 #[test]

@@ -6,6 +6,27 @@ use serde_json::json;
 use crate::scratch::{Scratch, all_problems, describe};
 
 #[test]
+fn mistakes_about_what_is_installed_are_reported() {
+    let problems = |rest: &str| {
+        let scratch = Scratch::new();
+        scratch
+            .skill("plan")
+            .write("c.yaml", format!("turns: [Go.]\nassertions: [{{id: a, type: contains, text: x}}]\n{rest}\n"));
+        describe(&scratch.load(&["c.yaml"]).suites[0].cases[0].broken)
+    };
+    assert_eq!(problems("install: skills/plan\nindicators: [a]\nthreshold: 0.5"), [""; 0]);
+    for (rest, problem) in [
+        ("install: skills/plna", "`skills/plna` is not a skill, a plug-in or a sub-agent"),
+        ("should_trigger: true", "`should_trigger` needs `install`: nothing is installed for the agent"),
+        ("install: skills/plan\nindicators: [b]", "there is no assertion called `b`"),
+        ("threshold: 0", "`threshold` is 0, so any answer passes"),
+    ] {
+        let found = problems(rest);
+        assert!(found.len() == 1 && found[0].contains(problem), "{rest}: {found:?}");
+    }
+}
+
+#[test]
 fn a_conversation_becomes_a_case() {
     let scratch = Scratch::new();
     let case = scratch.case(

@@ -49,7 +49,7 @@ impl Matcher for McpRules {
         let text = |rule: &Value, key: &str| rule[key].as_str().unwrap_or_default().to_owned();
         let checked: Vec<&Value> = rules.iter().filter(|rule| rule["result"] != "skipped").collect();
         let Some(first) = rules.first().filter(|_| checked.is_empty()) else {
-            return Ok(self.of_checked(&checked, seed).place(&self.place));
+            return Ok(self.of_checked(rules, &checked, seed).place(&self.place));
         };
         let reason = format!("no rule could be checked: {}", text(first, "seen"));
         Ok(Verdict::undecided(reason).place(&self.place))
@@ -57,16 +57,17 @@ impl Matcher for McpRules {
 }
 
 impl McpRules {
-    /// Judges the rules that were checked. `seed` is that of the generated arguments, if there are any.
-    fn of_checked(&self, checked: &[&Value], seed: Option<u64>) -> Verdict {
+    /// Judges those of the rules `all` that were checked. `seed` is that of the generated arguments, if there are any.
+    fn of_checked(&self, all: &[Value], checked: &[&Value], seed: Option<u64>) -> Verdict {
         if checked.is_empty() {
             return Verdict::undecided("no rules were checked");
         }
         let text = |rule: &Value, key: &str| rule[key].as_str().unwrap_or_default().to_owned();
         let is_ignored = |rule: &Value| self.ignored.contains(&text(rule, "id"));
-        let broken = checked.iter().filter(|rule| rule["result"] == "broken" && !is_ignored(rule));
+        let broken = checked.iter().copied().filter(|rule| rule["result"] == "broken");
+        let (ignored, broken): (Vec<&Value>, Vec<&Value>) = broken.partition(|rule| is_ignored(rule));
         let (counted, advice): (Vec<&Value>, Vec<&Value>) =
-            broken.copied().partition(|rule| self.advisory || rule["tier"] != "advisory");
+            broken.into_iter().partition(|rule| self.advisory || rule["tier"] != "advisory");
         let line = |rule: &&Value| {
             let seen = text(rule, "seen");
             let seen = if seen.is_empty() { seen } else { format!(" — {seen}") };
@@ -75,16 +76,21 @@ impl McpRules {
         let lines = |rules: &[&Value]| format::few(rules.iter().map(line).collect(), SHOWN);
         let ids = |rules: &[&Value]| rules.iter().map(|rule| format!("`{}`", text(rule, "id"))).collect::<Vec<_>>();
         let of = format::count(checked.len(), "rule");
+        let is_unknown = |id: &&String| !all.iter().any(|rule| rule["id"] == ***id);
+        let unknown = self.ignored.iter().filter(is_unknown);
+        let unknown: Vec<String> =
+            unknown.map(|id| format!("`ignore` has `{id}`, which is not a rule of this check")).collect();
         let Some(first) = counted.first() else {
-            let advised = match advice.is_empty() {
+            let except = |what: &str, rules: &[&Value]| match rules.is_empty() {
                 true => String::new(),
-                false => format!(", except for recommendations: {}", ids(&advice).join(", ")),
+                false => format!(", except for {what}: {}", ids(rules).join(", ")),
             };
-            return Verdict::met(format!("the server keeps {of}{advised}")).evidence(lines(&advice));
+            let except = except("recommendations", &advice) + &except("ignored rules", &ignored);
+            return Verdict::met(format!("the server keeps {of}{except}")).evidence(lines(&advice)).evidence(unknown);
         };
         let seeded = seed.map(|seed| format!(" (seed {seed})")).unwrap_or_default();
         let reason = format!("{} of {of} broken{seeded}: {}", counted.len(), ids(&counted).join(", "));
-        Verdict::unmet(reason, text(first, "rule"), text(first, "seen")).evidence(lines(&counted))
+        Verdict::unmet(reason, text(first, "rule"), text(first, "seen")).evidence(lines(&counted)).evidence(unknown)
     }
 }
 
@@ -111,6 +117,11 @@ mod tests {
         let broken = json!([rule("mandatory", "broken")]);
         assert_eq!(status(plain(), broken.clone()), Status::Unmet);
         assert_eq!(status(json!({"id": "a", "type": "mcp_rules", "ignore": ["mandatory"]}), broken), Status::Met);
+        let ignoring = json!({"id": "a", "type": "mcp_rules", "ignore": ["mandatory", "other"]});
+        let rules = json!({"rules": [rule("mandatory", "broken"), rule("advisory", "kept")]});
+        let finding = judged(&ignoring, &EvidenceBuilder::new().answer("").result(rules).evidence());
+        assert_eq!(finding.reason, "the server keeps 2 rules, except for ignored rules: `mandatory`");
+        assert_eq!(finding.evidence, ["`ignore` has `other`, which is not a rule of this check"]);
         assert_eq!(status(plain(), json!([rule("mandatory", "skipped")])), Status::Undecided);
         assert_eq!(status(plain(), json!([])), Status::Undecided);
         let seeded = json!({"rules": [rule("mandatory", "broken")], "seed": 7});

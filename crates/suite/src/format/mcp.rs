@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use model::decode::{self, Fields, Problems};
-use model::{Arguments, AssertionScope, AssertionSpec, Case, Node, NodeKind, Spanned, UserMessage};
+use model::{Arguments, AssertionScope, AssertionSpec, Case, Node, NodeKind, Spanned, UserMessage, nearest};
 use serde_json::{Map, Value, json};
 
 use super::assertions::Assertions;
@@ -41,14 +41,19 @@ const SYNONYMS: [(&str, &str); 6] = [
     ("assertions", "expect"),
 ];
 
+/// Returns `true` also for a misspelt name, next to keys that only such a suite has.
 fn recognises(file: &SuiteFile<'_>) -> bool {
-    file.root.get("suite").and_then(Node::as_str) == Some(NAME)
+    let has_check = || CHECKS.iter().chain(&["calls"]).any(|key| file.root.get(key).is_some());
+    let named = file.root.get("suite").and_then(Node::as_str);
+    named.is_some_and(|name| name == NAME || (nearest(name, [NAME]).is_some() && has_check()))
 }
 
 fn read(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Vec<Arc<Case>> {
     refuse_tags(file.root, problems);
     let Some(mut fields) = Fields::of(file.root, "the suite", problems) else { return Vec::new() };
-    fields.get("suite");
+    if let Some(name) = fields.get("suite").filter(|name| name.as_str() != Some(NAME)) {
+        problems.push(name.error(format!("`suite` must be `{NAME}`")).help(format!("write `suite: {NAME}`")));
+    }
     let shared = with_common_fields(Case::new(NAME, file.root.excerpt()), &mut fields, file, library, problems);
     let mut runner = shared.runner.as_ref().clone();
     // Only this agent understands the messages. The command line and the project can name another one.

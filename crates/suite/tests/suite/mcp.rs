@@ -68,6 +68,7 @@ fn checks_and_calls_become_cases() {
 fn mistakes_are_reported() {
     for (content, problem) in [
         ("suite: mcp\n", "the suite has no cases"),
+        ("suite: mpc\nsafety: true\n", "`suite` must be `mcp`"),
         ("suite: mcp\ncontract: true\n", "`contract` must be a map"),
         ("suite: mcp\ncalls: [{ name: x }]\n", "a call has no `call`"),
         (

@@ -119,7 +119,10 @@ fn strings(list: &Value) -> Vec<String> {
 /// Returns `true` if what a cell of the threat model says is the expected result of an attack.
 fn is_true(cell: &str, result: &str, signs: &[String]) -> bool {
     let is_detected = || {
-        let is_named = |sign: &String| cell.contains(&sign.replace('_', " "));
+        let is_named = |sign: &String| match sign.as_str() {
+            "judge_instruction" => cell.contains("instruction to the judge"),
+            sign => cell.contains(&sign.replace('_', " ")),
+        };
         cell.contains("detected") && !signs.is_empty() && signs.iter().all(is_named)
     };
     match result {

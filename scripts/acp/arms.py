@@ -49,13 +49,17 @@ def main():
     skill = pathlib.Path(folder, "skills", SKILL)
     (skill / "evals").mkdir(parents=True)
     (skill / "SKILL.md").write_text(f"---\nname: {SKILL}\ndescription: Writes notes.\n---\nWrite notes.\n")
-    case = {"id": "one", "prompt": "Say done", "assertions": [{"id": "a", "type": "contains", "text": "Done"}]}
+    case = {"id": "one", "prompt": "Say done", "assertions": [{"type": "contains", "text": "Done"}]}
     (skill / "evals" / "evals.json").write_text(json.dumps({"skill_name": SKILL, "evals": [case]}))
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Model)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     variables = {"GEMINI_API_KEY": "sk-test", "GOOGLE_GEMINI_BASE_URL": f"http://127.0.0.1:{server.server_port}"}
     command = [program, "run", f"skills/{SKILL}", "--agent", "gemini", "--model", "gemini-2.5-pro", "--jobs", "1"]
-    subprocess.run(command, cwd=folder, env={**os.environ, **variables, "CI": "1"}, stdin=subprocess.DEVNULL)
+    environment = {**os.environ, **variables, "CI": "1"}
+    code = subprocess.run(command, cwd=folder, env=environment, stdin=subprocess.DEVNULL).returncode
+    if code != 0:
+        print(f"exit code {code}; both arms pass")
+        return 1
     arms = sorted((lines(request) for request in Model.requests), key=lambda arm: SKILL not in "\n".join(arm))
     if len(arms) != 2 or SKILL in "\n".join(arms[1]):
         print(f"{len(arms)} requests; one with the skill and one without it expected")

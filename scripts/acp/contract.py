@@ -34,6 +34,8 @@ AGENTS = {
         "run": lambda command: {"name": "bash", "input": {"command": command, "description": "runs"}},
         "write": named("write", path="filePath"),
     },
+    "vibe": {"run": named("bash"), "write": named("write_file")},
+    "fast-agent": {"run": named("execute"), "write": named("write_text_file")},
     "codex-acp": {
         "run": named("exec_command", command="cmd"),
         "ask": lambda command: {

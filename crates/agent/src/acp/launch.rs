@@ -54,10 +54,13 @@ impl Launch {
         invocation.args = own_args.collect();
         if let Some(model) = context.setup.model.as_deref().filter(|_| !agent.model_args.is_empty()) {
             let is_scripted = matches!(context.endpoint, Endpoint::Gateway { .. });
-            let model = if is_scripted { script_name(model) } else { model.to_owned() };
+            let model =
+                if is_scripted { format!("{}{}", agent.model_prefix, script_name(model)) } else { model.to_owned() };
             invocation.args.extend(agent.model_args.iter().map(|arg| (*arg).to_owned()).chain([model]));
         }
-        invocation.env.extend(variables(agent.variables));
+        let home = context.sandbox()?.home().to_string_lossy().into_owned();
+        let own = variables(agent.variables);
+        invocation.env.extend(own.map(|(name, value)| (name, value.replace("{home}", &home))));
         lay_out(agent, context)?;
         Ok(Self::Program(invocation))
     }
@@ -102,21 +105,26 @@ fn stored<'a>(agent: &'a Named, host: &'a Host) -> impl Iterator<Item = (PathBuf
 fn environment(agent: &Named, context: &SessionContext) -> Vec<(String, String)> {
     let host = &context.host;
     let keys = agent.keys.iter().filter_map(|key| Some(((*key).to_owned(), host.var(key)?.to_owned())));
-    let ModelAddress::Variables { address, path, key, model, .. } = &agent.model else { return keys.collect() };
+    let ModelAddress::Variables { address, form, path, key, model, .. } = &agent.model else { return keys.collect() };
     let mut env: Vec<(String, String)> = Vec::new();
     let mut set = |name: &str, value: String| env.push((name.to_owned(), value));
+    let formed = |url: &str| form.map_or_else(|| url.to_owned(), |form| form.replace("{address}", url));
     match &context.endpoint {
         Endpoint::Gateway { base_url, token } => {
-            set(address, format!("{base_url}{path}"));
+            set(address, formed(&format!("{base_url}{path}")));
             set(key, token.clone());
+            let name = script_name(context.setup.model.as_deref().unwrap_or_default());
             if let Some(model) = model {
-                set(model, script_name(context.setup.model.as_deref().unwrap_or_default()));
+                set(model, name.clone());
+            }
+            for (variable, value) in agent.scripted_variables {
+                set(variable, value.replace("{model}", &name));
             }
             env.extend(loopback_without_proxy(host));
             return env;
         }
-        Endpoint::Observed { gateway, .. } => set(address, gateway.clone()),
-        Endpoint::Vendor { base_url: Some(base_url) } => set(address, base_url.clone()),
+        Endpoint::Observed { gateway, .. } => set(address, formed(gateway)),
+        Endpoint::Vendor { base_url: Some(base_url) } => set(address, formed(base_url)),
         Endpoint::Vendor { base_url: None } | Endpoint::Script { .. } | Endpoint::Provider(_) => {}
     }
     if let (Some(variable), Some(name)) = (model, &context.setup.model) {

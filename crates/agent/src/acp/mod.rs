@@ -110,9 +110,9 @@ impl Agent for Named {
     fn vendor_addresses(&self, context: &SessionContext) -> Result<Vec<String>, AddressError> {
         match (self.twin(), &self.model) {
             (Some(twin), _) => twin.vendor_addresses(context),
-            (None, ModelAddress::Variables { address, vendor, .. }) => {
+            (None, ModelAddress::Variables { address, form, vendor, .. }) => {
                 self.can_be_pointed(context)?;
-                Ok(vec![context.host.var(address).unwrap_or(vendor).to_owned()])
+                Ok(vec![stated(context, address, form.is_some(), vendor)])
             }
             (None, _) => Err(AddressError::NotStated { agent: self.name() }),
         }
@@ -121,11 +121,11 @@ impl Agent for Named {
     fn forwarding_address(&self, context: &SessionContext) -> Result<String, AddressError> {
         match (self.twin(), &self.model) {
             (Some(twin), _) => twin.forwarding_address(context),
-            (None, ModelAddress::Variables { address, vendor, .. }) => Ok(match &context.endpoint {
+            (None, ModelAddress::Variables { address, form, vendor, .. }) => Ok(match &context.endpoint {
                 Endpoint::Vendor { base_url: Some(base_url) } => base_url.clone(),
                 _ => {
                     self.can_be_pointed(context)?;
-                    context.host.var(address).unwrap_or(vendor).to_owned()
+                    stated(context, address, form.is_some(), vendor)
                 }
             }),
             (None, _) => Err(AddressError::Fixed { agent: self.name() }),
@@ -172,6 +172,12 @@ impl Agent for Named {
             Ok(Box::new(AcpSession::new(launch, context, Some(*self), Some(program.sign_in))) as Box<dyn Session>)
         })
     }
+}
+
+/// Returns the address of a vendor: the user's, unless its variable contains more than an address.
+fn stated(context: &SessionContext, variable: &str, contains_more: bool, vendor: &str) -> String {
+    let own = context.host.var(variable).filter(|_| !contains_more);
+    own.unwrap_or(vendor).to_owned()
 }
 
 impl Named {

@@ -13,14 +13,18 @@ pub struct Named {
     pub(super) args: &'static [&'static str],
     /// Arguments that set the model, before its name; empty if the protocol sets it.
     pub(super) model_args: &'static [&'static str],
+    /// What precedes the name of a scripted model in them.
+    pub(super) model_prefix: &'static str,
     /// Variables that hold its credentials, or where they are valid. They are passed on.
     pub(super) keys: &'static [&'static str],
     /// Files below the user's home that hold a sign-in. They are linked into the home of the sandbox.
     pub(super) sign_ins: &'static [&'static str],
     /// Files that are created in the home of the sandbox, with their contents.
     pub(super) home: &'static [(&'static str, &'static str)],
-    /// Variables that are set.
+    /// Variables that are set, with values in which `{home}` is replaced by the home of the sandbox.
     pub(super) variables: &'static [(&'static str, &'static str)],
+    /// Further variables for a scripted model, with values in which `{model}` is replaced by its name.
+    pub(super) scripted_variables: &'static [(&'static str, &'static str)],
     /// How the address of its model is set.
     pub(super) model: ModelAddress,
     /// Cloud provider that it uses instead, and the variable that enables it.
@@ -46,6 +50,8 @@ pub(super) enum ModelAddress {
     Variables {
         /// Variable for the address.
         address: &'static str,
+        /// Value of this variable, in which `{address}` is replaced; `None` if it is the address itself.
+        form: Option<&'static str>,
         /// Path that follows the address of the gateway.
         path: &'static str,
         /// Variable for the key.
@@ -66,10 +72,12 @@ impl Named {
         description: Description::new("", ""),
         args: &[],
         model_args: &[],
+        model_prefix: "",
         keys: &[],
         sign_ins: &[],
         home: &[],
         variables: &[],
+        scripted_variables: &[],
         model: ModelAddress::Unknown,
         cloud: None,
         auth_method: None,
@@ -91,6 +99,7 @@ const QWEN_SETTINGS: &str = r#"{"security":{"auth":{"selectedType":"openai"}},"t
 
 const ANTHROPIC: ModelAddress = ModelAddress::Variables {
     address: "ANTHROPIC_BASE_URL",
+    form: None,
     path: "",
     key: "ANTHROPIC_API_KEY",
     model: Some("ANTHROPIC_MODEL"),
@@ -98,6 +107,7 @@ const ANTHROPIC: ModelAddress = ModelAddress::Variables {
 };
 const OPENAI: ModelAddress = ModelAddress::Variables {
     address: "OPENAI_BASE_URL",
+    form: None,
     path: "/v1",
     key: "OPENAI_API_KEY",
     model: Some("OPENAI_MODEL"),
@@ -105,11 +115,41 @@ const OPENAI: ModelAddress = ModelAddress::Variables {
 };
 const GOOGLE: ModelAddress = ModelAddress::Variables {
     address: "GOOGLE_GEMINI_BASE_URL",
+    form: None,
     path: "",
     key: "GEMINI_API_KEY",
     model: None,
     vendor: "https://generativelanguage.googleapis.com",
 };
+const OPENAI_BY_ARGUMENT: ModelAddress = ModelAddress::Variables {
+    address: "OPENAI_BASE_URL",
+    form: None,
+    path: "/v1",
+    key: "OPENAI_API_KEY",
+    model: None,
+    vendor: "https://api.openai.com/v1",
+};
+/// Vibe's list of providers has the address.
+const MISTRAL: ModelAddress = ModelAddress::Variables {
+    address: "VIBE_PROVIDERS",
+    form: Some(r#"[{"name":"mistral","api_base":"{address}","api_key_env_var":"MISTRAL_API_KEY"}]"#),
+    path: "/v1",
+    key: "MISTRAL_API_KEY",
+    model: None,
+    vendor: "https://api.mistral.ai/v1",
+};
+/// Vibe's list of models must contain the one that is selected.
+const VIBE_MODEL: &[(&str, &str)] = &[
+    ("VIBE_MODELS", r#"[{"name":"{model}","provider":"mistral","alias":"{model}"}]"#),
+    ("VIBE_ACTIVE_MODEL", "{model}"),
+];
+/// Nothing is sent to the vendor, and no title of the session is asked of the model.
+const VIBE_VARIABLES: &[(&str, &str)] = &[
+    ("VIBE_ENABLE_TELEMETRY", "false"),
+    ("VIBE_ENABLE_UPDATE_CHECKS", "false"),
+    ("VIBE_ENABLE_CONNECTORS", "false"),
+    ("VIBE_SESSION_LOGGING__GENERATE_TITLES", "false"),
+];
 
 macro_rules! agents {
     ($($id:ident = $name:literal, $about:literal, [$command:literal $(, $arg:literal)*], $variable:literal,
@@ -158,11 +198,11 @@ agents! {
     KILO = "kilo", "Kilo Code, by the Agent Client Protocol", ["kilo", "acp"], "TRIALRUN_KILO", "npm install -g @kilocode/cli", None, Some(SKILLS), None, "run `kilo auth login`", { keys: &["KILO_API_KEY"], sign_ins: &[".local/share/kilo/auth.json"] };
     QODER = "qoder", "Qoder CLI, by the Agent Client Protocol", ["qodercli", "--acp"], "TRIALRUN_QODER", "npm install -g @qoder-ai/qodercli", Some([1, 1, 52]), Some(SKILLS), None, "set QODER_PERSONAL_ACCESS_TOKEN, or run `qodercli` and `/login`", { keys: &["QODER_PERSONAL_ACCESS_TOKEN"] };
     PI = "pi", "pi, by the adapter `pi-acp`", ["pi-acp"], "TRIALRUN_PI", "npm install -g pi-acp @earendil-works/pi-coding-agent", None, Some(SKILLS), None, "set the provider's key, such as ANTHROPIC_API_KEY, or run `pi` and `/login`", { keys: &["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"], sign_ins: &[".pi/agent/auth.json"] };
-    VIBE = "vibe", "Mistral Vibe, by the Agent Client Protocol", ["vibe-acp"], "TRIALRUN_VIBE", "pip install mistral-vibe", Some([3, 0, 3]), Some(".vibe/skills"), None, "set MISTRAL_API_KEY", { keys: &["MISTRAL_API_KEY"], modes: &[(PermissionMode::Default, "ask"), (PermissionMode::AcceptEdits, "ask"), (PermissionMode::BypassPermissions, "ask"), (PermissionMode::Plan, "ask")] };
-    FAST_AGENT = "fast-agent", "fast-agent, by the Agent Client Protocol", ["fast-agent", "acp"], "TRIALRUN_FAST_AGENT", "pip install fast-agent-acp", Some([0, 10, 48]), Some(SKILLS), None, "set the provider's key, such as OPENAI_API_KEY", { model_args: &["--model"], keys: &["OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY"] };
+    VIBE = "vibe", "Mistral Vibe, by the Agent Client Protocol", ["vibe-acp"], "TRIALRUN_VIBE", "pip install mistral-vibe", Some([3, 0, 3]), Some(".vibe/skills"), Some("openai"), "set MISTRAL_API_KEY", { keys: &["MISTRAL_API_KEY"], variables: VIBE_VARIABLES, scripted_variables: VIBE_MODEL, model: MISTRAL, modes: &[(PermissionMode::Default, "ask"), (PermissionMode::AcceptEdits, "ask"), (PermissionMode::BypassPermissions, "ask"), (PermissionMode::Plan, "ask")] };
+    FAST_AGENT = "fast-agent", "fast-agent, by the Agent Client Protocol", ["fast-agent", "acp", "--shell"], "TRIALRUN_FAST_AGENT", "pip install fast-agent-acp", Some([0, 10, 48]), Some(SKILLS), Some("openai"), "set the provider's key, such as OPENAI_API_KEY", { model_args: &["--model"], model_prefix: "openai.", keys: &["OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "OPENAI_BASE_URL"], variables: &[("FAST_AGENT_HOME", "{home}/.fast-agent")], model: OPENAI_BY_ARGUMENT };
     CURSOR = "cursor", "Cursor CLI, by the Agent Client Protocol", ["cursor-agent", "acp"], "TRIALRUN_CURSOR", "curl https://cursor.com/install -fsS | bash", None, Some(".cursor/skills"), None, "set CURSOR_API_KEY, or run `cursor-agent login`", { keys: &["CURSOR_API_KEY"] };
     OPENCODE = "opencode-acp", "OpenCode, by the Agent Client Protocol", ["opencode", "acp"], "TRIALRUN_OPENCODE", "npm install -g opencode-ai", None, Some(".opencode/skills"), Some("openai"), "set the provider's key, such as ANTHROPIC_API_KEY, or run `opencode auth login`", { model: ModelAddress::OpenCode, hides_tokens: true };
-    CLAUDE = "claude-acp", "Claude Code, by the adapter `claude-agent-acp`", ["claude-agent-acp"], "TRIALRUN_CLAUDE_ACP", "npm install -g @agentclientprotocol/claude-agent-acp", None, Some(".claude/skills"), Some("anthropic"), "set ANTHROPIC_API_KEY", { keys: &["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "ANTHROPIC_BASE_URL"], variables: &[("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"), ("DISABLE_AUTOUPDATER", "1"), ("IS_SANDBOX", "1")], model: ANTHROPIC };
+    CLAUDE = "claude-acp", "Claude Code, by the adapter `claude-agent-acp`", ["claude-agent-acp"], "TRIALRUN_CLAUDE_ACP", "npm install -g @agentclientprotocol/claude-agent-acp", None, Some(".claude/skills"), Some("anthropic"), "set ANTHROPIC_API_KEY", { keys: &["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "ANTHROPIC_BASE_URL"], variables: &[("CLAUDE_CODE_ENABLE_PROMPT_SUGGESTION", "false"), ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"), ("DISABLE_AUTOUPDATER", "1"), ("IS_SANDBOX", "1")], model: ANTHROPIC };
     CODEX = "codex-acp", "Codex, by the adapter `codex-acp`", ["codex-acp"], "TRIALRUN_CODEX_ACP", "npm install -g @agentclientprotocol/codex-acp", None, Some(SKILLS), Some("openai-responses"), "set OPENAI_API_KEY, or run `codex login`", { model: ModelAddress::Codex, auth_method: Some("openai-api-key"), modes: &[(PermissionMode::Default, "workspace-write"), (PermissionMode::AcceptEdits, "workspace-write"), (PermissionMode::BypassPermissions, "agent-full-access"), (PermissionMode::Plan, "read-only")], hides_calls: true };
 }
 

@@ -299,7 +299,8 @@ fn a_run_that_nobody_resumes_is_forgotten_when_another_one_ends() {
     for id in ["forgotten", "dead", "ends"] {
         queue.enter(&run(id), &[trial(id, &[], &[])]);
     }
-    for (id, age) in [("forgotten", "31 days"), ("dead", "29 days")] {
+    queue.enter(&run("unbegun"), &[]);
+    for (id, age) in [("forgotten", "31 days"), ("dead", "29 days"), ("unbegun", "1 second")] {
         queue.sql(&format!("UPDATE queue_runs SET coordinator_until = now() - interval '{age}' WHERE id = '{id}'"));
     }
     queue.wait(queue.database.end_run("ends"));

@@ -335,7 +335,7 @@ impl Database {
     }
 
     /// Ends a run: removes what only its workers needed. The events of lost attempts stay for a month, and so does a run
-    /// whose coordinator died, unless it is resumed.
+    /// whose coordinator died, unless it is resumed, or handed nothing over.
     pub(crate) async fn end_run(&self, run: &str) -> Result<(), QueueError> {
         self.retry(|| async {
             let mut client = self.connection().await?;
@@ -353,7 +353,10 @@ impl Database {
                 .await?;
             client
                 .batch_execute(
-                    "DELETE FROM queue_runs WHERE coordinator_until < now() - interval '30 days';
+                    "DELETE FROM queue_runs AS run WHERE coordinator_until < now() - interval '30 days'
+                         OR (coordinator_until < now() AND state <> 'finished'
+                             AND NOT EXISTS (SELECT FROM queue_trials WHERE queue_trials.run = run.id)
+                             AND NOT EXISTS (SELECT FROM queue_attempts WHERE queue_attempts.run = run.id));
                      DELETE FROM queue_workers WHERE seen_at < now() - interval '1 day';
                      DELETE FROM queue_pauses WHERE until < now();
                      DELETE FROM queue_files WHERE bundle NOT IN (

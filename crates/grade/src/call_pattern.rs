@@ -12,8 +12,8 @@ use crate::skill_use::read_skill;
 use crate::verdict::Verdict;
 
 /// Reason why it is not known that a tool was not called.
-const CALLS_UNREPORTED: &str =
-    "the reply does not say completely which tools were called; `tool_calls`, which may be an empty list, says so";
+const CALLS_UNREPORTED: &str = "the reply does not say completely which tools were called; an agent of your own says so with \
+                                `tool_calls`, which may be an empty list";
 
 /// Tool with which agents load a skill.
 const SKILL: &str = "Skill";

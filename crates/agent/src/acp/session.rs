@@ -372,9 +372,9 @@ impl AcpSession {
             recorded = recorded.and(turn.unreadable("the agent sent a piece of its answer that is not a text"));
         }
         for (kind, count) in self.interpreter.unknown() {
-            turn.warn(format!(
-                "the agent sent updates of the unknown kind `{kind}` ({count}); they are only in the record"
-            ));
+            let what =
+                if kind.is_empty() { "without a kind".to_owned() } else { format!("of the unknown kind `{kind}`") };
+            turn.warn(format!("the agent sent updates {what} ({count}); they are only in the record"));
         }
         let whole = response.as_ref().ok().cloned().unwrap_or(Value::Null);
         let mut usage = self.interpreter.usage(&whole);

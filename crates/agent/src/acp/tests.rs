@@ -439,6 +439,9 @@ fn calls_with_the_same_id_or_without_one_are_told_apart() {
         call("tool_call", json!(7), "completed", 2),
     ];
     assert_eq!(calls_of(&again), (vec![of(1), of(1), of(2)], false));
+    let unknown = |update: Value| calls_of(&[update]).1;
+    assert!(unknown(json!({"sessionUpdate": "tool_use", "name": "find"})) && unknown(json!("x")), "it may be a call");
+    assert!(!unknown(json!({"sessionUpdate": "weather"})));
     let without = [call("tool_call", Value::Null, "pending", 1), call("tool_call", Value::Null, "pending", 2)];
     assert_eq!(calls_of(&without), (vec![of(1), of(2)], true));
 }

@@ -116,6 +116,9 @@ impl Interpreter {
             }
             silent if SILENT.contains(&silent) => Vec::new(),
             unknown => {
+                // It may have been a call.
+                let may_be_call = ["tool", "call"].iter().any(|word| unknown.to_ascii_lowercase().contains(word));
+                self.is_incomplete |= unknown.is_empty() || may_be_call || update.get("toolCallId").is_some();
                 *self.unknown.entry(unknown.to_owned()).or_default() += 1;
                 Vec::new()
             }

@@ -12,7 +12,7 @@ use std::path::{Component, Path, PathBuf};
 
 use ignore::WalkBuilder;
 use model::CassetteMode;
-use runner::cassette_file;
+use runner::{cassette_file, first_of_each_case};
 use script::Library;
 use session::{Planned, Session, dependencies};
 use sha2::{Digest, Sha256};
@@ -86,9 +86,9 @@ impl Bundle {
         wanted.extend(RESOLUTION.map(|name| root.join(name)));
         let cassettes = &planned.plan.settings.cassettes;
         if cassettes.mode == CassetteMode::Replay {
-            wanted.extend(planned.plan.trials.iter().map(|trial| cassette_file(trial, cassettes)));
+            wanted.extend(first_of_each_case(&planned.plan.trials).map(|trial| cassette_file(trial, cassettes)));
         }
-        let folders = planned.plan.trials.iter().flat_map(|trial| trial.case.source_folders());
+        let folders = first_of_each_case(&planned.plan.trials).flat_map(|trial| trial.case.source_folders());
         wanted.extend(folders.map(|folder| session.cwd.join(folder)));
         wanted.retain(|path| path.exists());
         // Workers look for each target, even for one without a selected case.

@@ -39,7 +39,7 @@ pub use self::settings::{
     SandboxSettings, Settings,
 };
 pub(crate) use self::trial::directory_of;
-pub use self::trial::{ModelChoice, PlannedCase, PlannedTrial};
+pub use self::trial::{ModelChoice, PlannedCase, PlannedTrial, first_of_each_case};
 pub(crate) use self::variant::{as_arm, with_threshold};
 
 /// A planned run.
@@ -127,7 +127,7 @@ pub fn plan(request: &PlanRequest<'_>) -> (Plan, Vec<Diagnostic>) {
     problems.retain(|problem| reported.insert(problem.to_string()));
     let mut agents: Vec<AgentInfo> = Vec::new();
     let mut skills: Vec<SkillInfo> = Vec::new();
-    for trial in &trials {
+    for trial in first_of_each_case(&trials) {
         let info = AgentInfo {
             name: trial.arm.agent.clone(),
             version: None,

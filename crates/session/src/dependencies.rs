@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use runner::PlannedTrial;
+use runner::{PlannedTrial, first_of_each_case};
 use script::Library;
 use suite::Project;
 
@@ -64,7 +64,7 @@ pub fn of_suites(session: &Session, trials: &[PlannedTrial]) -> BTreeMap<PathBuf
     let library = Library::new();
     let mut suites: BTreeMap<PathBuf, Dependencies> = BTreeMap::new();
     let mut files: BTreeSet<(PathBuf, PathBuf)> = BTreeSet::new();
-    for trial in trials {
+    for trial in first_of_each_case(trials) {
         let paths = &mut suites.entry(trial.file.to_path_buf()).or_default().paths;
         paths.extend(trial.case.subject.skill().and_then(|skill| skill.directory.clone()));
         let written = trial.argument.iter().chain(&trial.case.table);

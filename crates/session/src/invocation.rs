@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use model::Invocation;
-use runner::Plan;
+use runner::{Plan, first_of_each_case};
 use sha2::{Digest, Sha256};
 
 use crate::dependencies;
@@ -17,7 +17,7 @@ pub fn invocation(arguments: Vec<String>, plan: &Plan, session: &Session) -> Opt
     let cwd = &session.cwd;
     let of_suites = dependencies::of_suites(session, &plan.trials);
     let written: BTreeSet<(&Path, &str)> =
-        plan.trials.iter().map(|trial| (&*trial.file, &*trial.case.source.file)).collect();
+        first_of_each_case(&plan.trials).map(|trial| (&*trial.file, &*trial.case.source.file)).collect();
     let mut hashes: BTreeMap<PathBuf, Option<String>> = BTreeMap::new();
     let mut invocation = Invocation { arguments, directory: cwd.to_str()?.to_owned(), ..Invocation::default() };
     for (suite, file) in written {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use model::{Arm, Limits, SkillInfo, TrialId};
-use runner::PlannedTrial;
+use runner::{PlannedTrial, first_of_each_case};
 use serde::{Deserialize, Serialize};
 
 use crate::content_hash::{ContentHashes, files_below, files_of_agent};
@@ -147,7 +147,7 @@ impl Session {
             (spec, files)
         };
         let mut cases = HashMap::new();
-        for trial in &planned.plan.trials {
+        for trial in first_of_each_case(&planned.plan.trials) {
             cases.entry(trial.group()).or_insert_with(|| spec(trial));
         }
         TrialSpecs { cases }

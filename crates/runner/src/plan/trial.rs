@@ -1,5 +1,6 @@
 //! One planned trial, and the queries about its agent and its case that planning and running share.
 
+use std::collections::HashSet;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -51,6 +52,13 @@ impl PlannedTrial {
         let [suite, case, arm] = self.group();
         TrialId { suite, case, arm, repetition: self.repetition }
     }
+}
+
+/// Returns the first of the trials of each case under each arm. What they share need not be read again for each of a
+/// million repetitions.
+pub fn first_of_each_case(trials: &[PlannedTrial]) -> impl Iterator<Item = &PlannedTrial> {
+    let mut known = HashSet::new();
+    trials.iter().filter(move |trial| known.insert(Arc::as_ptr(&trial.of).addr()))
 }
 
 /// A case under one arm, with everything that its trials need compiled.

@@ -49,7 +49,7 @@ def main():
     skill = pathlib.Path(folder, "skills", SKILL)
     (skill / "evals").mkdir(parents=True)
     (skill / "SKILL.md").write_text(f"---\nname: {SKILL}\ndescription: Writes notes.\n---\nWrite notes.\n")
-    case = {"id": "one", "prompt": "Say done", "assertions": [{"type": "contains", "text": "Done"}]}
+    case = {"id": "one", "prompt": "Say done", "assertions": [{"type": "file_contains", "contains": "Done"}]}
     (skill / "evals" / "evals.json").write_text(json.dumps({"skill_name": SKILL, "evals": [case]}))
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Model)
     threading.Thread(target=server.serve_forever, daemon=True).start()

@@ -4,7 +4,7 @@
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use model::{Envelope, Event, Finding, Outcome, RunInfo, Status, TrialRecord};
+use model::{Envelope, Event, Finding, Outcome, RunInfo, SKILLS_ONLY, Status, TrialRecord, WITHOUT_SKILL};
 use serde_json::{Value, json};
 
 use crate::places::Places;
@@ -32,6 +32,8 @@ struct CaseRuns {
     timeout_ms: u64,
     with: Vec<Run>,
     without: Vec<Run>,
+    /// Trials with only the skills of the plug-in, an arm that the format does not have.
+    skills_only: Vec<Run>,
 }
 
 /// A finished trial.
@@ -75,6 +77,9 @@ impl Reporter for PluginEvalReporter {
 
     fn finish(&mut self) -> io::Result<()> {
         let Some(info) = self.info.take() else { return Ok(()) };
+        for case in self.cases.iter_mut().filter(|case| case.with.is_empty()) {
+            case.with = std::mem::take(&mut case.skills_only);
+        }
         self.cases.iter_mut().for_each(CaseRuns::sort);
         self.cases.sort_by_key(CaseRuns::place);
         let document = self.document(&info);
@@ -98,11 +103,16 @@ impl PluginEvalReporter {
                 timeout_ms: record.limits.timeout_ms,
                 with: Vec::new(),
                 without: Vec::new(),
+                skills_only: Vec::new(),
             });
             self.cases.len() - 1
         });
         let case = &mut self.cases[index];
-        let arm = if record.is_baseline() { &mut case.without } else { &mut case.with };
+        let arm = match record.variant.as_deref() {
+            Some(WITHOUT_SKILL) => &mut case.without,
+            Some(SKILLS_ONLY) => &mut case.skills_only,
+            _ => &mut case.with,
+        };
         arm.push(Run::of(record, self.places.of(&record.id)));
     }
 

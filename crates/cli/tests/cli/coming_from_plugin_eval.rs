@@ -55,7 +55,8 @@ fn a_plugin_is_compared_with_the_agent_alone_and_its_indicators_do_not_count() {
         "evals/history/case.yaml",
         "context: { history_file: h.jsonl }\nexecution: { prompt: \"!say x\" }\ngraders:\n  - { type: regex, pattern: x }\n",
     );
-    let report = project.report(&["evals", "--agent", "fake", "--report", "plugin-eval=there.json"], 1);
+    let arms = ["--arms", "none,skill,plugin", "--report", "plugin-eval=there.json"];
+    let report = project.report(&[&["evals", "--agent", "fake"][..], &arms].concat(), 1);
     let of = |case: &str| (outcomes(&report, case, "with_skill"), outcomes(&report, case, "without_skill"));
     let (passed, failed) = (vec!["passed"; 2], vec!["failed"; 2]);
     assert_eq!(of("indicator"), (passed.clone(), passed.clone()));
@@ -63,13 +64,16 @@ fn a_plugin_is_compared_with_the_agent_alone_and_its_indicators_do_not_count() {
     assert_eq!(of("only-indicators"), (passed.clone(), failed.clone()));
     assert_eq!(of("files"), (passed.clone(), passed));
     assert_eq!(of("weighed"), (failed.clone(), failed));
+    assert_eq!(outcomes(&report, "files", "skills_only"), of("files").0);
     assert!(of("history").0.iter().all(|outcome| *outcome == "broken"), "{:?}", of("history"));
 
     let there: Value = serde_json::from_str(&project.read("there.json")).unwrap();
     let named = |name: &str| there["cases"].as_array().unwrap().iter().find(|case| case["name"] == name).unwrap();
     let weighed = &named("weighed")["aggregates"];
     assert_eq!((&weighed["score"], &weighed["delta"], &weighed["passRate"]), (&json!(0.25), &json!(0.0), &json!(0.0)));
-    let graders = named("indicator")["arms"]["with"][0]["graders"].as_array().unwrap();
+    let with = named("indicator")["arms"]["with"].as_array().unwrap();
+    assert_eq!(with.len(), 2, "the format has no arm with only the skills");
+    let graders = with[0]["graders"].as_array().unwrap();
     let scored: Vec<(&Value, &Value)> = graders.iter().map(|grader| (&grader["name"], &grader["scored"])).collect();
     assert_eq!(scored, [(&json!("fired"), &json!(false)), (&json!("lake"), &json!(true))]);
     assert!(named("history")["aggregates"].get("score").is_none(), "{}", named("history"));

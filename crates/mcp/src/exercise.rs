@@ -264,9 +264,6 @@ pub fn output_errors(tool: &Value, result: &Value, schemas: SchemaCheck) -> Vec<
 pub fn answer_errors(era: Era, answer: &Answer, schemas: SchemaCheck) -> Vec<String> {
     match answer {
         Answer::Error { error, .. } => definition::errors(era, "Error", error, schemas),
-        Answer::Result(result) if result["resultType"] == "input_required" => {
-            vec!["it asks the client for input, which a test cannot give".to_owned()]
-        }
         Answer::Result(result) => definition::errors(era, "CallToolResult", result, schemas),
     }
 }

@@ -21,6 +21,8 @@ use crate::turn::{Turn, finished, unless_stopped};
 
 /// Time limit for each answer in checks.
 const LIMIT: Duration = Duration::from_secs(60);
+/// Maximum length of foreign text in a message, in characters.
+const SHOWN: usize = 200;
 /// Maximum size of a contract.
 const MAX_CONTRACT_BYTES: u64 = 16 << 20;
 
@@ -134,6 +136,10 @@ impl McpSession {
             Err(_) if client.server().capabilities.get("tools").is_none_or(Value::is_null) => Vec::new(),
             Err(failure) => return Err(self.ending(Unchecked::Server(failure)).await),
         };
+        if let Some(item) = self.tools.iter().find(|tool| !tool["name"].is_string()) {
+            let shown = model::text::shortened(&item.to_string(), SHOWN);
+            return Err(Ending::GaveUp { reason: format!("an item of its list of tools has no name: {shown}") });
+        }
         let names = self.tools.iter().filter_map(|tool| tool["name"].as_str()).map(str::to_owned).collect();
         let agent_version = client.server().version.clone();
         self.client = Some(client);
@@ -162,8 +168,15 @@ impl McpSession {
                 return Err(Ending::GaveUp { reason });
             }
         };
-        if let (Some(exchange), Some(client)) = (&result, &self.client) {
-            let errors = answer_errors(client.era(), &exchange.answer, grade::schema_errors);
+        if let (Some(exchange), Some(client)) = (&result, &mut self.client) {
+            let asks = exchange.answer.as_result().is_some_and(|result| result["resultType"] == "input_required");
+            if asks && client.era() == Era::Stateless {
+                let reason = format!("`{}` asks the client for input, which a call cannot give", call.tool);
+                self.step_recorder.result(turn, &id, &reason, true)?;
+                return Err(Ending::InvalidTest { reason });
+            }
+            let mut errors = answer_errors(client.era(), &exchange.answer, grade::schema_errors);
+            errors.extend(client.take_unmarked().first().map(|text| format!("no `jsonrpc` `2.0` in {text}")));
             if !errors.is_empty() {
                 let reason = format!("`{}`: its answer breaks the protocol: {}", call.tool, errors.join("; "));
                 self.step_recorder.result(turn, &id, &reason, true)?;

@@ -275,11 +275,11 @@ answer 4 '"result":{"content":[{"type":"text","text":"one"}],"structuredContent"
 /// Plays a call to a server that answers the list of its tools and the call in this way.
 async fn reply_to(list: &str, call: &str) -> Ending {
     let script = r#"
-answer() { read -r line; echo '{"jsonrpc":"2.0","id":'"$1"','"$2"'}'; }
-answer 1 '"error":{"code":-32601,"message":"no"}'
-answer 2 '"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"7"}}'
+answer() { read -r line; echo '{"id":'"$1"','"$2"'}'; }
+answer 1 '"jsonrpc":"2.0","error":{"code":-32601,"message":"no"}'
+answer 2 '"jsonrpc":"2.0","result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"7"}}'
 read -r initialized
-answer 3 'LIST'
+answer 3 '"jsonrpc":"2.0",LIST'
 answer 4 'CALL'
 "#;
     let played = play(&["sh", "-c", &script.replace("LIST", list).replace("CALL", call)]).await;
@@ -289,8 +289,11 @@ answer 4 'CALL'
 #[tokio::test]
 async fn an_answer_that_breaks_the_protocol_fails() {
     let tools = r#""result":{"tools":[{"name":"add","inputSchema":{"type":"object"}}]}"#;
-    assert_eq!(reply_to(tools, r#""result":{"content":[]}"#).await, Ending::Finished);
-    assert_eq!(reply_to(tools, r#""error":{"code":-32602,"message":"no"}"#).await, Ending::Finished);
+    let marked = |call: &str| format!("\"jsonrpc\":\"2.0\",{call}");
+    assert_eq!(reply_to(tools, &marked(r#""result":{"content":[]}"#)).await, Ending::Finished);
+    assert_eq!(reply_to(tools, &marked(r#""error":{"code":-32602,"message":"no"}"#)).await, Ending::Finished);
+    let unmarked = reply_to(tools, r#""result":{"content":[]}"#).await;
+    assert!(matches!(&unmarked, Ending::GaveUp { reason } if reason.contains("no `jsonrpc`")), "{unmarked:?}");
     for call in [
         r#""result":{}"#,
         r#""result":null"#,
@@ -300,9 +303,14 @@ async fn an_answer_that_breaks_the_protocol_fails() {
         r#""error":{"message":"no"}"#,
         r#""error":"no""#,
     ] {
-        let Ending::GaveUp { reason } = reply_to(tools, call).await else { panic!("{call}") };
+        let Ending::GaveUp { reason } = reply_to(tools, &marked(call)).await else { panic!("{call}") };
         assert!(reason.starts_with("`add`: its answer breaks the protocol: "), "{reason}");
     }
-    let Ending::GaveUp { reason } = reply_to(r#""result":{"tools":5}"#, "").await else { panic!("no list of tools") };
-    assert!(reason.starts_with("the result of `tools/list` has no list `tools`"), "{reason}");
+    for (list, expected) in [
+        (r#""result":{"tools":5}"#, "the result of `tools/list` has no list `tools`"),
+        (r#""result":{"tools":["add"]}"#, "an item of its list of tools has no name: \"add\""),
+    ] {
+        let Ending::GaveUp { reason } = reply_to(list, "").await else { panic!("{list}") };
+        assert!(reason.starts_with(expected), "{reason}");
+    }
 }

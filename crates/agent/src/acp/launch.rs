@@ -158,3 +158,21 @@ fn lay_out(agent: &Named, context: &SessionContext) -> Result<(), Breakage> {
         Breakage::environment(format!("cannot prepare the home of `{}`: {error}", agent.description.name))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::named::VIBE;
+    use super::*;
+    use crate::tests::harness::AgentHarness;
+
+    #[test]
+    fn an_address_and_a_model_can_be_parts_of_a_variable() {
+        let harness = AgentHarness::for_program(&[], "scripted:a.yaml", AgentHarness::gateway());
+        let env = environment(&VIBE, &harness.session_context());
+        let value = |name: &str| env.iter().find(|(own, _)| own == name).map(|(_, value)| value.as_str());
+        let providers =
+            r#"[{"name":"mistral","api_base":"http://127.0.0.1:1/v1","api_key_env_var":"MISTRAL_API_KEY"}]"#;
+        assert_eq!((value("VIBE_PROVIDERS"), value("VIBE_ACTIVE_MODEL")), (Some(providers), Some("a.yaml")));
+        assert_eq!(value("VIBE_MODELS"), Some(r#"[{"name":"a.yaml","provider":"mistral","alias":"a.yaml"}]"#));
+    }
+}

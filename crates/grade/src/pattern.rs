@@ -85,6 +85,14 @@ impl Pattern {
         self.regex.matches_every_text().then(|| format!("{self} matches every answer, so it asserts nothing"))
     }
 
+    /// Adds a warning if it matches every text that is not blank.
+    pub fn warn_if_every_answer_matches(&self, problems: &mut Problems) {
+        if let Some(message) = self.asserts_nothing() {
+            let problem = Diagnostic::warning(message).at(self.place.excerpt());
+            problems.push(problem.help("an agent that answers with nothing has failed in any case"));
+        }
+    }
+
     /// Returns `true` if it is written with slashes, with its flags after it.
     pub fn is_literal(&self) -> bool {
         self.regex.pattern().starts_with('/') && self.regex.pattern() != self.regex.source()

@@ -77,7 +77,7 @@ pub(super) fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
     };
     let pattern = reading.literal("pattern")?;
     if matches!(text, Searched::Answer | Searched::Trace) && count.is_none() {
-        super::output_contains::doubt(&pattern, reading);
+        pattern.warn_if_every_answer_matches(reading.problems);
     }
     Some(Arc::new(MatchedText { pattern, text, count }))
 }

@@ -10,7 +10,7 @@ use crate::pattern::{Pattern, RegexBudget};
 
 pub(crate) const ASSERTION: Assertion = Assertion::written("output_contains", |reading| {
     let pattern = reading.pattern("pattern")?;
-    doubt(&pattern, reading);
+    pattern.warn_if_every_answer_matches(reading.problems);
     Some(matcher(pattern))
 })
 .summary("The agent's last answer matches a regular expression.")
@@ -42,7 +42,7 @@ pub(crate) const MATCHES: Assertion = Assertion::written("matches", |reading| {
         true => matched_text::parse(reading),
         false => {
             let pattern = reading.literal("pattern")?;
-            doubt(&pattern, reading);
+            pattern.warn_if_every_answer_matches(reading.problems);
             Some(matcher(pattern))
         }
     }
@@ -60,14 +60,6 @@ pub(crate) const MATCHES: Assertion = Assertion::written("matches", |reading| {
     || EvidenceBuilder::new().answer("I found Order 17."),
     || EvidenceBuilder::new().answer("I found your order."),
 );
-
-/// Warns of an expression that every answer matches.
-pub(super) fn doubt(pattern: &Pattern, reading: &mut Reading<'_>) {
-    if let Some(message) = pattern.asserts_nothing() {
-        let problem = model::Diagnostic::warning(message).at(pattern.place.excerpt());
-        reading.problems.push(problem.help("an agent that answers with nothing has failed in any case"));
-    }
-}
 
 #[derive(Debug)]
 struct NoOutputContains {

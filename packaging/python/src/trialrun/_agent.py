@@ -90,7 +90,7 @@ class Agent:
         self.name = name
         self.sandbox = sandbox
         self.costs = costs
-        self.traces = traces
+        self.traces: Optional[Literal["otlp"]] = traces
         self.__doc__ = function.__doc__
 
     def __call__(self, message: str) -> Union[Reply, Awaitable[Reply]]:

@@ -141,7 +141,7 @@ impl HttpSession {
                 Parser::Path(path) => {
                     format!("the answer is empty: `response_parser`, `{path}`, finds an empty string")
                 }
-                Parser::Usual => "the answer is empty: its text has no characters".to_owned(),
+                Parser::Usual => "the answer is empty: nothing of its text is visible".to_owned(),
             };
             return Err(Fault::new(FaultKind::Spoilt, reason).after(answer));
         }

@@ -212,6 +212,8 @@ impl Turn {
         match &step {
             Step::ToolCall(_) => self.waiting("tool"),
             Step::ToolResult(_) | Step::Text { .. } | Step::Thinking { .. } => self.waiting("model"),
+            // The provider refuses a conversation that is too long, however often the agent sends it.
+            Step::Retry { status, error, .. } if llm::is_agents_doing(*status, error) => self.waiting("model"),
             Step::Retry { .. } => self.waiting(WAITING_ON_PROVIDER),
             _ => {}
         }

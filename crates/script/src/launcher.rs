@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::external::{BUN, DENO, NODE, Platform};
+use crate::platform::{BUN, DENO, NODE, Platform};
 
 /// Runtime for the user's code.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -4,9 +4,10 @@ use std::path::Path;
 
 use crate::code_runtime::CodeRuntime;
 use crate::error::ScriptError;
-use crate::external::{ExternalRuntime, NODE, Platform};
+use crate::external::ExternalRuntime;
 use crate::launcher::{ProjectRuntime, RuntimeChoice};
 use crate::options::Options;
+use crate::platform::{NODE, Platform};
 use crate::runtime::Runtime;
 
 /// Opens a runtime for the module at `path`, which `load` loads. With [`RuntimeChoice::Auto`], that is the embedded

@@ -2,8 +2,6 @@
 //! and exchanges messages with an [`ExternalRuntime`]: values, calls, requests, and the texts of the user's files.
 
 mod codec;
-mod platform;
 mod runtime;
 
-pub use self::platform::{BUN, DENO, NODE, Platform};
 pub(crate) use self::runtime::ExternalRuntime;

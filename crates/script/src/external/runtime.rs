@@ -11,7 +11,6 @@ use model::{Diagnostic, Excerpt, Source};
 use serde_json::{Value as Json, json};
 
 use super::codec::{decode, encode};
-use super::platform::Platform;
 use crate::code_runtime::{CodeRuntime, ModuleProgram};
 use crate::error::ScriptError;
 use crate::launcher::{Launcher, ProcessLimits};
@@ -21,6 +20,7 @@ use crate::module::node;
 use crate::module::resolve::ImportKind;
 use crate::options::{Level, Options};
 use crate::pipes::{Event, Pipes};
+use crate::platform::Platform;
 use crate::prelude::{self, CORE, Call, Tests};
 use crate::pump::Progress;
 use crate::realm::{Builtin, Realm};

@@ -12,7 +12,7 @@ pub struct Platform {
     /// Variables for its process.
     pub variables: &'static [(&'static str, &'static str)],
     /// Oldest version that works.
-    pub(super) oldest: Version,
+    pub(crate) oldest: Version,
     /// Arguments before that with the limit of the heap.
     arguments: &'static [&'static str],
     /// Begin of the argument with the limit of the heap in MiB, if it has one.
@@ -56,7 +56,7 @@ pub static DENO: Platform = Platform {
 
 impl Platform {
     /// Returns the arguments with which it runs `text`, with a heap of at most `heap` bytes.
-    pub(super) fn arguments(&self, heap: usize, text: &str) -> Vec<String> {
+    pub(crate) fn arguments(&self, heap: usize, text: &str) -> Vec<String> {
         let owned = |arguments: &[&str]| arguments.iter().map(ToString::to_string).collect::<Vec<_>>();
         let heap = self.heap.map(|argument| format!("{argument}{}", heap >> 20));
         let mut all = owned(self.arguments);
@@ -71,7 +71,7 @@ impl Platform {
     }
 
     /// Returns the error for `version`, if it is too old.
-    pub(super) fn too_old(&self, version: &str) -> Option<String> {
+    pub(crate) fn too_old(&self, version: &str) -> Option<String> {
         let Self { name, oldest, .. } = self;
         let is_new_enough = Version::parse(version).is_some_and(|version| version >= *oldest);
         (!is_new_enough).then(|| format!("{name} {version} is too old: code needs version {oldest} or later"))
@@ -80,7 +80,7 @@ impl Platform {
 
 /// Major and minor version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Version(u32, u32);
+pub(crate) struct Version(u32, u32);
 
 impl Version {
     fn parse(text: &str) -> Option<Self> {

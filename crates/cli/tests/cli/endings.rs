@@ -104,7 +104,7 @@ fn compare(project: &Project, agent: &str, command: impl Fn(&str) -> Value, is_t
         let assertions = if lines.contains("assertions") { "" } else { usual };
         project.write(&format!("{number}.model.yaml"), &json!({ "steps": steps }).to_string());
         // A real program may need several seconds for its first request on a busy machine.
-        let lines = lines.replace("TIMEOUT", if ["chat", "assistant"].contains(&agent) { "2s" } else { "10s" });
+        let lines = lines.replace("TIMEOUT", if ["chat", "assistant"].contains(&agent) { "2s" } else { "20s" });
         let scenario = format!(
             "scenario: s{number}\nsystem_prompt: Work.\nmodel: scripted:{number}.model.yaml\nuser_prompt: go\n{lines}\n\
              {assertions}\n"

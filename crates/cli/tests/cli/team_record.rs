@@ -98,7 +98,7 @@ fn read_lines_with_passed(live: &mut Live, count: usize) {
 #[test]
 #[cfg_attr(not(has = "postgres"), ignore = "needs PostgreSQL; run scripts/test")]
 fn a_run_survives_a_crash_of_the_database_and_its_own() {
-    const TRIALS: usize = 120;
+    const TRIALS: usize = 600;
     let mut server = PostgresServer::start();
     let project = project(&server.url(), "hello\n  !sleep 10ms", TRIALS);
     let mut live = project.start(&["run", "case.yaml", "--jobs", "2"]);

@@ -39,11 +39,11 @@ pub struct Call {
     pub directory: Option<PathBuf>,
     /// Time limit of the trial in milliseconds.
     pub timeout_ms: u64,
-    /// Where to send the spans of the reply, for an agent of which they are received.
+    /// Address for the spans of the reply, if the agent has `traces`.
     pub traces: Option<TraceTarget>,
 }
 
-/// Where the spans of a reply are sent.
+/// Address for the spans of a reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TraceTarget {
     /// Base address for an exporter of OTLP over HTTP. Spans that are sent there belong to the conversation.

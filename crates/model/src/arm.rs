@@ -11,7 +11,7 @@ pub const WITHOUT_SKILL: &str = "without_skill";
 /// Variant of an arm whose agent has only the skills of a plug-in.
 pub const SKILLS_ONLY: &str = "skills_only";
 
-/// What the agent of an arm has of the skill or the plug-in that a case tests.
+/// Part of the tested skill or plug-in that is installed for the agent of an arm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Having {

@@ -519,7 +519,7 @@ impl Enclosure for RemoteCopy {
         Box::pin(async move {
             let Some(remote) = self.remote.get() else { return Vec::new() };
             let changed = files::changed(&self.maker, &remote.toolbox, &self.base, work, paths).await;
-            // What the service does not tell is not known to have changed.
+            // If the service cannot compare the files, no change is known.
             changed.unwrap_or_default()
         })
     }

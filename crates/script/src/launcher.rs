@@ -59,8 +59,8 @@ pub struct ProcessLimits {
 
 /// Starts processes of the user's JavaScript runtime, contained and in the directory of the project.
 pub trait Launcher: Send + Sync {
-    /// Starts the program of `platform` with `arguments`. File descriptor 3 of the process is its input, and 4 its output. What it prints is
-    /// in `printed`.
+    /// Starts the program of `platform` with `arguments`. The process reads messages from file descriptor 3, and writes
+    /// them to 4. `printed` contains its stdout and stderr.
     ///
     /// # Errors
     /// Returns an error if it cannot be started, of the kind `NotFound` if it is not installed.

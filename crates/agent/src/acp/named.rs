@@ -13,7 +13,7 @@ pub struct Named {
     pub(super) args: &'static [&'static str],
     /// Arguments that set the model, before its name; empty if the protocol sets it.
     pub(super) model_args: &'static [&'static str],
-    /// What precedes the name of a scripted model in them.
+    /// Prefix of the name of a scripted model in these arguments.
     pub(super) model_prefix: &'static str,
     /// Variables that hold its credentials, or where they are valid. They are passed on.
     pub(super) keys: &'static [&'static str],

@@ -35,7 +35,7 @@ const VERSION: u64 = 1;
 const TO_OPEN: Duration = Duration::from_secs(180);
 /// Time limit for the end of a reply after it was cancelled.
 const TO_CANCEL: Duration = Duration::from_secs(1);
-/// How long to wait for updates after a reply. Agents that write from several tasks may send the response first.
+/// Time limit for updates after a reply. Agents that write from several tasks may send the response first.
 const FOR_UPDATES: Duration = Duration::from_millis(100);
 /// Maximum length of foreign text in a message, in characters.
 const SHOWN: usize = 300;
@@ -74,7 +74,7 @@ pub(super) struct AcpSession {
     is_replying: bool,
     /// Reason why a call of the reply was denied.
     denied: Option<String>,
-    /// What the agent did in the reply through this program: kinds of calls, and what was done.
+    /// Actions of the agent in the reply that this program carried out, by the kinds of calls that may be theirs.
     served: BTreeMap<&'static [&'static str], &'static str>,
     /// Id of a response that no request has.
     stray: Option<Value>,

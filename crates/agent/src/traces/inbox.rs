@@ -34,7 +34,7 @@ pub(crate) struct Inbox {
     settings: TraceSettings,
     /// Part of the address of the conversation's own process or function, if it has one.
     token: Option<String>,
-    /// Where spans must be exported to, as a hint.
+    /// Hint about the address to which spans must be exported.
     place: String,
     /// Ids of the last message.
     context: TraceContext,

@@ -73,7 +73,7 @@ pub(super) struct Missing {
     pub(super) unread: Vec<String>,
     /// How long they were waited for in vain.
     pub(super) waited: Option<Duration>,
-    /// Where the program must export them to.
+    /// Hint about the address to which the program must export them.
     pub(super) place: String,
     /// True if spans were attributed to the conversation because it was the only one.
     pub(super) is_foreign: bool,

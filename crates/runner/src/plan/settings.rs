@@ -109,7 +109,7 @@ pub struct ArmSettings {
     pub precision: Option<f64>,
     /// True to run cases that have a skill without it too. If unset, only cases that check whether the skill helps.
     pub baseline: Option<bool>,
-    /// What the arms of a case have of its skill or plug-in, instead of `baseline`. If empty, `baseline` decides.
+    /// Arms of each case, by the part of its skill or plug-in that is installed. If empty, `baseline` decides.
     pub having: Vec<Having>,
     /// Seed for the order in which arms are interleaved.
     pub seed: u64,

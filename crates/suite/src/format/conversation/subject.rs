@@ -15,7 +15,7 @@ use crate::skill::SKILL_FILE;
 /// Keys that need `install`.
 const WITH_INSTALL: [&str; 2] = ["should_trigger", "indicators"];
 
-/// What is installed for the agent.
+/// Skill, sub-agent or plug-in that is installed for the agent.
 pub(super) struct Installed {
     pub(super) subject: Subject,
     pub(super) definition: Definition,

@@ -37,8 +37,15 @@ impl Collector {
     /// # Errors
     /// Returns an error if the environment requests something that is not supported.
     pub fn from_name(name: &str, destination: Option<&str>) -> Result<Option<Self>, CliError> {
-        if name != OTLP || destination.is_some_and(|destination| !otlp::is_address(destination)) {
+        if name != OTLP {
             return Ok(None);
+        }
+        if let Some(file) = destination.filter(|destination| !otlp::is_address(destination)) {
+            return match file.contains("://") {
+                true => Err(CliError::usage(format!("`{file}` is not the address of a collector"))
+                    .hint("addresses begin with `http://` or `https://`")),
+                false => Ok(None),
+            };
         }
         otlp::check(destination)?;
         Ok(Some(Self(destination.map(str::to_owned))))

@@ -233,10 +233,11 @@ impl Run {
             return String::new();
         }
         self.trials.sort_by_key(|(place, _)| *place);
+        let all = if self.trials.len() > 1 { "All " } else { "" };
         let mut page = format!(
-            "\n<details>\n<summary>All {} trials</summary>\n\n| Trial | Outcome | Checks | Skill used | Time (s) | \
+            "\n<details>\n<summary>{all}{}</summary>\n\n| Trial | Outcome | Checks | Skill used | Time (s) | \
              Tokens | Cost (USD) |\n| --- | --- | --- | --- | --- | --- | --- |\n",
-            number(self.trials.len() as u64)
+            counted(self.trials.len(), "trial")
         );
         let listed = push_all(&mut page, room, self.trials.iter().take(TRIALS).map(|(_, row)| row.as_str()));
         if self.trials.len() > listed {

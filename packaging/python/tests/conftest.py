@@ -1,8 +1,13 @@
 """Settings of the tests of the package. They run with the program that TRIALRUN_PROGRAM names."""
 
+import signal
+
 import pytest
 
 pytest_plugins = ["pytester"]
+
+# A shell starts commands in the background with an ignored SIGINT, which programs started by tests would inherit.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)

@@ -1,6 +1,7 @@
 // The vectors in Chromium, from files that a server on this machine serves.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createServer } from "node:http";
 import { tmpdir } from "node:os";
@@ -65,9 +66,10 @@ test("every vector agrees in Chromium", { skip: browser ? false : "needs TRIALRU
     assert.ok(result.count > 2000, String(result.count));
   } finally {
     process?.removeAllListeners("exit");
-    process?.kill();
+    if (process?.kill()) await once(process, "exit");
     server.close();
     server.closeAllConnections();
-    rmSync(profile, { recursive: true, force: true, maxRetries: 5 });
+    // Processes of the browser write to its profile for a moment after it has ended.
+    rmSync(profile, { recursive: true, force: true, maxRetries: 20 });
   }
 });

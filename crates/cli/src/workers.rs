@@ -16,6 +16,7 @@ use session::overrides::{parse_duration, parse_jobs};
 use session::{Layer, Planned, Session};
 use store::Location;
 use store::postgres::{Settings, Surroundings};
+use suite::Workers;
 use tokio::sync::watch;
 
 use crate::error::CliError;
@@ -88,7 +89,10 @@ pub fn coordinator(
     }
     let configured = session.project.workers.clone().unwrap_or_default();
     let url = args.workers.as_ref().and_then(Option::as_deref);
-    let url = url.or(configured.queue.as_ref().map(|queue| queue.value.as_str()));
+    let url = match url {
+        Some(url) => Some(url),
+        None => queue_of(&configured)?,
+    };
     let settings = settings(url, session).map_err(|error| match url {
         None => error.hint("`--workers=URL` names the database for a run whose record is elsewhere"),
         Some(_) => error,
@@ -124,7 +128,11 @@ fn is_found_by_others(queue: &Settings, session: &Session) -> bool {
 /// Returns the database of the queue: `url`, that of the configuration unless `--state` or its variable names another
 /// one, or that of the record.
 pub fn settings(url: Option<&str>, session: &Session) -> Result<Settings, CliError> {
-    let Some(url) = url.or_else(|| configured_queue(session)) else {
+    let url = match (url, configured_queue(session)) {
+        (None, Some(workers)) => queue_of(workers)?,
+        (url, _) => url,
+    };
+    let Some(url) = url else {
         return match &session.state.record {
             Location::Postgres(settings) => Ok((**settings).clone()),
             _ => Err(CliError::usage("workers need a PostgreSQL database, and none is named")
@@ -142,11 +150,19 @@ pub fn has_queue(session: &Session) -> bool {
     configured_queue(session).is_some() || matches!(session.state.record, Location::Postgres(_))
 }
 
-/// Returns the database of the queue that the configuration names, unless another record was typed.
-fn configured_queue(session: &Session) -> Option<&str> {
-    let configured = session.project.workers.as_ref().and_then(|workers| workers.queue.as_ref());
+/// Returns the workers of the configuration if they name the database of their queue, unless another record was typed.
+fn configured_queue(session: &Session) -> Option<&Workers> {
+    let configured = session.project.workers.as_ref().filter(|workers| workers.queue.is_some());
     let is_typed = matches!(session.state.from, Layer::CommandLine | Layer::Environment(_));
-    configured.filter(|_| !is_typed).map(|queue| queue.value.as_str())
+    configured.filter(|_| !is_typed)
+}
+
+/// Returns the URL of the database that the configuration names.
+fn queue_of(workers: &Workers) -> Result<Option<&str>, CliError> {
+    match workers.missing.first() {
+        Some(problem) => Err(CliError::of(problem)),
+        None => Ok(workers.queue.as_ref().map(|queue| queue.value.as_str())),
+    }
 }
 
 /// Returns the workers with what they do, and the runs with what their trials wait for.

@@ -3,6 +3,7 @@
 
 use std::error::Error as Source;
 
+use model::Diagnostic;
 use sandbox::Breakage;
 
 /// Reason why a session cannot do what it is asked to do.
@@ -51,6 +52,12 @@ impl Error {
 
     fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), hints: Vec::new(), source: None }
+    }
+
+    /// Creates an error from a problem in the configuration, whose location and help become hints.
+    pub fn of(problem: &Diagnostic) -> Self {
+        let place = problem.source.as_ref().map(|source| format!("it is used in {source}"));
+        problem.help.iter().fold(Self::usage(&problem.message).maybe_hint(place), Self::hint)
     }
 
     /// Adds a hint.

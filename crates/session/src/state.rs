@@ -54,6 +54,9 @@ impl State {
                 record => Self { folder: project.state.clone(), record, from },
             });
         }
+        if let Some(problem) = project.missing_of_record.first() {
+            return Err(Error::of(problem).hint(format!("`--state` or `{STATE}` selects another record")));
+        }
         let is_moved = project.state != project.root.join(STATE_FOLDER);
         let from = match &project.file {
             Some(file) if is_moved => Layer::Project(shown(file, cwd)),
@@ -169,6 +172,17 @@ mod tests {
         assert_eq!(state.record, Location::File(root.join("elsewhere/traces.db")));
         let typed = State::of(&project, Some(Path::new("typed")), &root, &BTreeMap::new()).unwrap();
         assert_eq!((typed.record, typed.from), (Location::File(root.join("typed/runs.db")), Layer::CommandLine));
+    }
+
+    #[test]
+    fn a_record_whose_variable_is_not_set_can_be_replaced() {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("trialrun.yaml"), "state: postgres://me:${env.SECRET}@db/runs\n").unwrap();
+        let (project, _) = Project::find_with(directory.path(), directory.path(), &BTreeMap::new());
+        let error = State::of(&project, None, directory.path(), &BTreeMap::new()).unwrap_err();
+        assert_eq!(error.to_string(), "`state` needs the `SECRET` variable, which is not set");
+        assert_eq!(error.hints()[0], "it is used in trialrun.yaml:1:8");
+        State::of(&project, Some(Path::new("typed")), directory.path(), &BTreeMap::new()).unwrap();
     }
 
     #[test]

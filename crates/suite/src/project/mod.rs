@@ -63,6 +63,8 @@ pub struct Project {
     pub state: PathBuf,
     /// Record, if it is not in the state folder: the absolute path of its file, or its URL.
     pub store: Option<Setting<PathBuf>>,
+    /// Problems of the variables in `state` and `store`. They matter only if the record is used.
+    pub missing_of_record: Vec<Diagnostic>,
     /// Defaults for settings that cases do not have.
     pub defaults: Defaults,
     /// Configured agents, in the order in which they are written.
@@ -197,6 +199,8 @@ impl Project {
                 misplaced::say_where(problems, first, misplaced::OF_CONFIGURATION);
             }
         }
+        self.missing_of_record = environment::take_below(&mut missing, &["state"]);
+        self.missing_of_record.extend(environment::take_below(&mut missing, &["store"]));
         problems.extend(missing.into_iter().map(|one| one.problem));
     }
 
@@ -261,7 +265,7 @@ impl Project {
         self.reports =
             fields.get("report").map(|node| sections::reports(node, &self.root, problems)).unwrap_or_default();
         self.code_runtime = fields.get("code").and_then(|node| sections::code(node, problems));
-        self.workers = fields.get("workers").and_then(|node| Workers::read(node, problems));
+        self.workers = fields.get("workers").and_then(|node| Workers::read(node, missing, problems));
         if let Some(node) = fields.get("fixtures") {
             self.fixtures = FixtureSettings::read(node, &self.root, problems);
         }

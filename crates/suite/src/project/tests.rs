@@ -273,8 +273,17 @@ fn a_missing_variable_is_reported_only_when_used() {
         missing(&project.judge.missing),
         ["fabrik.config.ts:13:13: `llm.apiKey` needs the `OPENAI_API_KEY` variable, which is not set"]
     );
-    let (_, problems, _directory) = find(&[("trialrun.yaml", "state: ${env.STATE_DIR}\n")], ".");
-    assert_eq!(problems, ["trialrun.yaml:1:8: `state` needs the `STATE_DIR` variable, which is not set"]);
+    let text = "state: ${env.STATE_DIR}\nworkers: { queue: \"${env.QUEUE}\" }\n";
+    let (project, problems, _directory) = find(&[("trialrun.yaml", text)], ".");
+    assert!(problems.is_empty(), "{problems:?}");
+    assert_eq!(
+        missing(&project.missing_of_record),
+        ["trialrun.yaml:1:8: `state` needs the `STATE_DIR` variable, which is not set"]
+    );
+    assert_eq!(
+        missing(&project.workers.unwrap().missing),
+        ["trialrun.yaml:2:19: `workers.queue` needs the `QUEUE` variable, which is not set"]
+    );
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! `workers`: other processes that run the trials.
 
 use model::decode::{Fields, Problems, as_whole};
-use model::{Node, NodeKind};
+use model::{Diagnostic, Node, NodeKind};
 
+use super::environment::{Missing, take_below};
 use super::{Setting, setting};
 
 /// Workers that run the trials of the project's runs.
@@ -10,6 +11,8 @@ use super::{Setting, setting};
 pub struct Workers {
     /// URL of the database with their queue, if it is not that of the record.
     pub queue: Option<Setting<String>>,
+    /// Problems of the variables in `queue`. They matter only if that database is used.
+    pub missing: Vec<Diagnostic>,
     /// Number of trials that may run at once on all machines, by agent, model, or `AGENT/MODEL`.
     pub limits: Vec<(String, u64)>,
     /// Time that a trial waits for a worker that can run it, in milliseconds.
@@ -20,7 +23,7 @@ pub struct Workers {
 
 impl Workers {
     /// Reads `workers`: `true`, or a map. `None` if this process runs the trials itself.
-    pub(super) fn read(node: &Node, problems: &mut Problems) -> Option<Self> {
+    pub(super) fn read(node: &Node, missing: &mut Vec<Missing>, problems: &mut Problems) -> Option<Self> {
         if let NodeKind::Bool(is_used) = node.kind {
             return is_used.then(Self::default);
         }
@@ -28,6 +31,7 @@ impl Workers {
         let queue = fields.text("queue", problems);
         let workers = Self {
             queue: setting(queue, "queue", &mut fields),
+            missing: take_below(missing, &["workers", "queue"]),
             limits: fields.get("limits").map(|node| limits(node, problems)).unwrap_or_default(),
             timeout_ms: fields.duration_ms("timeout", problems),
             same_version: fields.boolean("same_version", problems).unwrap_or_default(),

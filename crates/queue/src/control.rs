@@ -135,11 +135,12 @@ impl Queue {
         self.runtime.block_on(self.database.set_state(run, &["running", "paused"], "stopping"))
     }
 
-    /// Stops one trial. Returns `false` if the run has no such trial, or if it has ended.
+    /// Stops one trial, whose name may lack its arm. Returns the trials with the name that have not ended; nothing is
+    /// stopped unless there is exactly one.
     ///
     /// # Errors
     /// Returns an error if the queue cannot be changed.
-    pub fn cancel_trial(&self, run: &str, trial: &str) -> Result<bool, QueueError> {
+    pub fn cancel_trial(&self, run: &str, trial: &str) -> Result<Vec<String>, QueueError> {
         self.runtime.block_on(self.database.cancel_trial(run, trial))
     }
 }

@@ -237,7 +237,7 @@ fn heartbeats_bring_orders_to_workers() {
     assert_eq!(orders(), [Order::Continue]);
     assert_eq!(queue.wait(queue.database.coordinate("r", "c", "1")).slots, 4);
     for trial in ["a", "b"] {
-        assert!(queue.wait(queue.database.cancel_trial("r", trial)));
+        assert_eq!(queue.wait(queue.database.cancel_trial("r", trial)), [trial]);
     }
     assert_eq!(orders(), [Order::Stop]);
     assert_eq!(queue.claimed(&worker), None, "a cancelled trial does not start");

@@ -92,6 +92,7 @@ pub async fn work(options: WorkerOptions, mut stop_level: watch::Receiver<StopLe
         jobs: options.jobs,
         cache: options.cache.clone(),
     });
+    (options.notice)(format!("waiting for trials in {}, up to {} at once\n", options.settings, options.jobs));
     let mut running: HashMap<Key, Running> = HashMap::new();
     let mut tasks: JoinSet<Ended> = JoinSet::new();
     let (mut unprepared, mut finished, mut claimed): (Vec<String>, usize, usize) = (Vec::new(), 0, 0);

@@ -78,21 +78,28 @@ pub fn resume(global: &Global, args: &ContinueArgs, terminal: &Terminal) -> Resu
 /// Stops a run, or one of its trials.
 pub fn cancel(global: &Global, args: &CancelArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let (queue, run) = find(global, args.run.as_deref())?;
-    let is_cancelled = match &args.trial {
-        Some(trial) => queue.cancel_trial(&run.id, trial),
-        None => queue.cancel(&run.id),
+    let line = match &args.trial {
+        Some(trial) => format!("cancelled {}\n", cancel_trial(&queue, &run, trial)?),
+        None if queue.cancel(&run.id).map_err(|error| failed(&error))? => format!("cancelled {}\n", run.id),
+        None => format!("{} is {}, so nothing has changed\n", run.id, run.state),
     };
-    match (is_cancelled.map_err(|error| failed(&error))?, &args.trial) {
-        (true, Some(trial)) => terminal.out(&format!("cancelled {trial}\n")),
-        (true, None) => terminal.out(&format!("cancelled {}\n", run.id)),
-        (false, Some(trial)) => {
-            return Err(CliError::usage(format!("no trial {trial} of the run {} is in the queue", run.id)).hint(
-                "`trialrun workers` lists the trials that run; of a large run, only the next ones are in the queue",
-            ));
-        }
-        (false, None) => terminal.out(&format!("{} is {}, so nothing has changed\n", run.id, run.state)),
-    }
+    terminal.out(&line);
     Ok(ExitCode::SUCCESS)
+}
+
+/// Stops the trial of the run with that name, which may lack its arm. Returns its full name.
+///
+/// # Errors
+/// Returns an error if no trial or several trials in the queue have the name.
+pub fn cancel_trial(queue: &Queue, run: &QueuedRun, trial: &str) -> Result<String, CliError> {
+    let mut named = queue.cancel_trial(&run.id, trial).map_err(|error| failed(&error))?;
+    match named.len() {
+        1 => Ok(named.swap_remove(0)),
+        0 => Err(CliError::usage(format!("no trial {trial} of the run {} is in the queue", run.id))
+            .hint("`trialrun workers` lists the trials that run; of a large run, only the next ones are in the queue")),
+        count => Err(CliError::usage(format!("{count} trials are called {trial}, so name the arm, too"))
+            .hint(format!("trials: {}", named.join(", ")))),
+    }
 }
 
 /// Returns the queue, and the run in it.

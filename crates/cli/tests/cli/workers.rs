@@ -232,7 +232,7 @@ fn a_run_is_controlled_from_another_terminal() {
     run.line_with("trial_started");
     let [paused, again] = [(); 2].map(|()| control(&["pause"]).exits(0).out);
     assert!(paused.starts_with("paused ") && again.contains("is paused, so nothing has changed"), "{paused}{again}");
-    control(&["cancel", "long::long@fake#1"]).exits(0);
+    assert_eq!(control(&["cancel", "long::long#1"]).exits(0).out, "cancelled long::long@fake#1\n");
     worker.line_with("cancelled long::long@fake#1");
     let listed = control(&["workers", "--json"]).exits(0).json();
     assert_eq!((&listed["runs"][0]["state"], &listed["workers"][0]["slots"]), (&"paused".into(), &1.into()));

@@ -41,11 +41,19 @@ impl Database {
         Ok(self.execute(sql, &[&run, &max_cost, &max_tokens], Some(WORK)).await? == 1)
     }
 
-    /// Asks the holder of a trial to stop it, and takes it back if it waits. Returns `false` if it neither waits nor runs.
-    pub(crate) async fn cancel_trial(&self, run: &str, trial: &str) -> Result<bool, QueueError> {
-        let sql = "UPDATE queue_trials SET is_cancelled = true
-             WHERE run = $1 AND id = $2 AND state IN ('waiting', 'leased', 'lost')";
-        Ok(self.execute(sql, &[&run, &trial], Some(WORK)).await? == 1)
+    /// Asks the holder of a trial to stop it, and takes it back if it waits. A run with one arm leaves the arm out of the
+    /// names that it prints, so it can be left out here. Returns the trials with the name that wait or run; it is
+    /// cancelled only if there is one.
+    pub(crate) async fn cancel_trial(&self, run: &str, trial: &str) -> Result<Vec<String>, QueueError> {
+        let sql = "SELECT id FROM queue_trials
+             WHERE run = $1 AND (id = $2 OR regexp_replace(id, '@.*(#[0-9]+)$', '\\1') = $2)
+                 AND state IN ('waiting', 'leased', 'lost')";
+        let named: Vec<String> = self.rows(sql, &[&run, &trial], |row| row.get(0)).await?;
+        if let [only] = named.as_slice() {
+            let sql = "UPDATE queue_trials SET is_cancelled = true WHERE run = $1 AND id = $2";
+            self.execute(sql, &[&run, only], Some(WORK)).await?;
+        }
+        Ok(named)
     }
 
     /// Returns the runs that are not finished, oldest first.

@@ -9,7 +9,7 @@ use model::{RunInfo, RunRow};
 use queue::{Queue, QueuedRun};
 use report::{ReporterOptions, Style, TrendOf};
 use serde_json::{Value, json};
-use session::Overrides;
+use session::{ErrorKind, Overrides};
 use store::{ResultFilter, RunFilter, Store, TrialFilter};
 
 use super::field::{NEW_COST, NEW_TOKENS, RESUME, RETRY, SUBMISSION, TRIAL};
@@ -346,8 +346,9 @@ pub fn resume_queue(service: &Service, call: &Call) -> Result<Answer, Problem> {
 pub fn cancel(service: &Service, call: &Call) -> Result<Answer, Problem> {
     let (queue, run) = in_queue(service, call)?;
     let Some(trial) = call.string(&TRIAL)? else { return changed(&run, "stopping", queue.cancel(&run.id)?) };
-    if !queue.cancel_trial(&run.id, trial)? {
-        return Err(Problem::conflict(format!("no trial {trial} of the run {} is in the queue", run.id)));
-    }
-    ok(&json!({ "schema": "trialrun.changed/1", "run": run.id, "state": run.state, "cancelled": trial }))
+    let cancelled = pause::cancel_trial(&queue, &run, trial).map_err(|error| match error.kind() {
+        ErrorKind::Usage => Problem::conflict(error.to_string()),
+        _ => error.into(),
+    })?;
+    ok(&json!({ "schema": "trialrun.changed/1", "run": run.id, "state": run.state, "cancelled": cancelled }))
 }

@@ -218,7 +218,7 @@ impl SubprocessSession {
         if let Some(ending) = self.with_missing_part(process, how) {
             return ending;
         }
-        let hint = match self.sent > 1 && how == "exit code 0" {
+        let hint = match self.has_written && how == "exit code 0" {
             true => "; a program that ends with each answer needs `mode: oneshot`",
             false => "",
         };

@@ -250,7 +250,7 @@ fn calls_and_skills_are_graded() {
 fn assertions_that_hold_for_every_answer_are_refused() {
     let evidence = EvidenceBuilder::new().answer("a").evidence();
     for (fields, message) in [
-        (json!({"type": "regex", "value": ".*"}), "matches every answer"),
+        (json!({"type": "regex", "value": ".*"}), "/.*/ matches every answer"),
         (json!({"type": "contains-all", "value": [""]}), "every answer contains the empty text"),
         (json!({"type": "icontains-any", "value": ["x", ""]}), "every answer contains the empty text"),
         (json!({"type": "word-count", "value": {"min": 0}}), "`min` is not above 0"),

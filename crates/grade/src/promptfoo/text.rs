@@ -139,7 +139,7 @@ impl Text {
                     Ok(regex) if inverse || !regex.matches_every_text() => {
                         return Some(Self { rule: Rule::Matches(regex), inverse });
                     }
-                    Ok(regex) => format!("{regex} matches every answer, so it asserts nothing"),
+                    Ok(regex) => format!("{} matches every answer, so it asserts nothing", regex.pattern()),
                     Err(error) => error.to_string(),
                 };
                 problems.push(place.error(wrong));
@@ -219,7 +219,8 @@ impl Text {
             }
             Rule::Matches(regex) => {
                 let holds = regex.is_match(text).map_err(|error| error.to_string())?;
-                (holds, format!("{regex} {} the answer", if holds { "matches" } else { "does not match" }))
+                let does = if holds { "matches" } else { "does not match" };
+                (holds, format!("{} {does} the answer", regex.pattern()))
             }
             Rule::Json { schema, is_whole: true } => return whole_json(text, schema.as_ref(), self.inverse),
             Rule::Json { schema, is_whole: false } => return inner_json(text, schema.as_ref(), self.inverse),

@@ -1,6 +1,6 @@
 //! `trialrun check`.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::process::ExitCode;
 
 use clap::ValueEnum;
@@ -209,10 +209,16 @@ pub fn document(planned: &Planned, strict: bool) -> Value {
     })
 }
 
-/// Describes the keys of suites that were written for other tools, unless all keys of the file are honoured.
+/// Describes the keys of suites that were written for other tools. Files whose keys are all honoured are only counted.
 fn coverage(files: &[Coverage]) -> String {
     let mut text = String::new();
-    for file in files.iter().filter(|file| !file.is_full()) {
+    let mut full: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
+    for file in files {
+        if file.is_full() {
+            let (files, keys) = full.entry(file.format).or_default();
+            (*files, *keys) = (*files + 1, *keys + file.keys.len());
+            continue;
+        }
         let of = |treatment: Treatment| file.count(treatment);
         let honoured = of(Treatment::Honoured);
         let counts = [(of(Treatment::Ignored), "ignored"), (of(Treatment::Refused), "not supported")];
@@ -224,6 +230,10 @@ fn coverage(files: &[Coverage]) -> String {
             let consequence = key.consequence.as_deref().unwrap_or_default();
             text.push_str(&format!("  {}: `{}`{times}: {consequence}\n", key.source.line, key.key));
         }
+    }
+    // A skill evaluation is also a format of our own.
+    for (format, (files, keys)) in full.iter().filter(|(format, _)| **format != "evals") {
+        text.push_str(&format!("{} of {format}: all {} honoured\n", counted(*files, "file"), counted(*keys, "key")));
     }
     text
 }

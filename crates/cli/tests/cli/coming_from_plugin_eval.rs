@@ -86,8 +86,11 @@ fn check_lists_every_key_that_is_not_honoured() {
         "evals/a/case.yaml",
         "owner: kim\nexecution: { prompt: hi, artifact_publish: true }\ngraders:\n  - { type: regex, name: a, pattern: x }\n",
     );
+    let case = "execution: { prompt: hi }\ngraders:\n  - { type: regex, name: a, pattern: x }\n";
+    project.write("evals/b/case.yaml", case);
     let ran = project.run(&["check", "evals", "--agent", "fake"]).exits(0);
     for line in [
+        "1 file of plugin-eval: all 6 keys honoured",
         "evals/a/case.yaml (plugin-eval): 6 keys honoured, 2 ignored",
         "  2: `execution.artifact_publish`: nothing is published",
         "  1: `owner`: it has no effect there either",

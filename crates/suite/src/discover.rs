@@ -63,13 +63,6 @@ pub fn candidates(request: &Request, problems: &mut Problems) -> Vec<Candidate> 
         found.extend(of_folder(&scenarios, request));
         let tests = request.tests.iter();
         found.extend(tests.flat_map(|tests| below(tests, DiscoveryReason::Searched, request)));
-        if found.is_empty() {
-            found = tests_of_installed_skills(request, problems);
-        }
-        let folders = [&request.skills_dir, &scenarios];
-        if found.is_empty() && folders.iter().all(|folder| !folder.is_dir()) && request.tests.is_none() {
-            problems.push(nothing_there(request));
-        }
     }
     for target in &request.targets {
         found.extend(named(target, request, problems));
@@ -104,8 +97,12 @@ fn without_duplicates(found: Vec<Candidate>) -> Vec<Candidate> {
     found.into_iter().enumerate().filter(|(index, _)| kept.contains(index)).map(|(_, one)| one).collect()
 }
 
-/// Reports that the project has none of the folders for tests.
-fn nothing_there(request: &Request) -> Diagnostic {
+/// Reports it if the project has none of the folders for tests.
+pub fn nothing_there(request: &Request) -> Option<Diagnostic> {
+    let folders = [request.skills_dir.clone(), request.root.join(SCENARIOS_FOLDER)];
+    if request.tests.is_some() || folders.iter().any(|folder| folder.is_dir()) {
+        return None;
+    }
     let shown = path::shown(&request.skills_dir, &request.cwd);
     let problem =
         Diagnostic::error(format!("there are no tests here: neither `tests` nor `{SCENARIOS_FOLDER}` nor `{shown}`"));
@@ -118,9 +115,10 @@ fn nothing_there(request: &Request) -> Diagnostic {
         [] => problem,
         [first, ..] => problem.help(format!("`trialrun run {first}` runs that file")),
     };
-    problem
+    let problem = problem
         .help("name a file, a directory or a skill to run, or set `tests` or `skills_dir` in `trialrun.yaml`")
-        .help("`trialrun init` creates a first test")
+        .help("`trialrun init` creates a first test");
+    Some(problem)
 }
 
 /// Returns the suite of the chosen skill, unless files were named with it.
@@ -357,12 +355,12 @@ fn named(target: &str, request: &Request, problems: &mut Problems) -> Vec<Candid
 const AGENT_FOLDERS: [&str; 3] = [".claude/skills", ".agents/skills", ".opencode/skills"];
 
 /// Returns the tests of the skills that a project without a folder of skills has for its agents.
-fn tests_of_installed_skills(request: &Request, problems: &mut Problems) -> Vec<Candidate> {
+pub fn tests_of_installed_skills(request: &Request, problems: &mut Problems) -> Vec<Candidate> {
     if request.skills_dir.is_dir() {
         return Vec::new();
     }
     let folders = AGENT_FOLDERS.iter().map(|folder| request.root.join(folder));
-    folders.flat_map(|folder| tests_of_skills(&folder, request, problems)).collect()
+    without_duplicates(folders.flat_map(|folder| tests_of_skills(&folder, request, problems)).collect())
 }
 
 fn unknown(target: &str, path: &Path, request: &Request) -> Diagnostic {
@@ -489,12 +487,32 @@ fn of_other_tools(folder: &Path, request: &Request) -> Vec<Candidate> {
     files.map(|path| Candidate { path, reason: DiscoveryReason::Searched }).collect()
 }
 
-/// Returns the files in a folder for suites. A YAML file directly in it must be a suite.
+/// Returns the files in a folder for suites. A YAML file directly in it must be a suite, unless the folder also has tests
+/// of another runner, whose data it may be.
 fn of_folder(folder: &Path, request: &Request) -> Vec<Candidate> {
     let mut found = below(folder, DiscoveryReason::Deeper, request);
     let is_direct = |path: &Path| path.parent() == Some(folder) && Language::from_path(path) == Some(Language::Yaml);
-    found.iter_mut().filter(|one| is_direct(&one.path)).for_each(|one| one.reason = DiscoveryReason::Suite);
+    let mut direct = found.iter_mut().filter(|one| is_direct(&one.path)).peekable();
+    let has_others =
+        direct.peek().is_some() && names_in(folder).iter().any(|name| is_of_other_runner(&folder.join(name)));
+    let reason = if has_others { DiscoveryReason::Searched } else { DiscoveryReason::Suite };
+    direct.for_each(|one| one.reason = reason);
     found
+}
+
+/// Returns `true` for tests of programs, such as those of pytest and jest.
+fn is_of_other_runner(path: &Path) -> bool {
+    let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+    match path.extension().and_then(|end| end.to_str()) {
+        Some("py") => stem.starts_with("test_") || stem.ends_with("_test") || stem == "conftest",
+        Some("go") => stem.ends_with("_test"),
+        Some("bats") => true,
+        Some("js" | "cjs" | "mjs" | "ts" | "cts" | "mts" | "jsx" | "tsx") if stem.ends_with(".test") => {
+            let is_ours = |text: &str| format::named(path).is_some_and(|(format, _)| (format.is_meant)(path, text));
+            document::guess(path).is_some_and(|text| !is_ours(&text))
+        }
+        _ => false,
+    }
 }
 
 /// Returns `true` if a file with this name may contain a suite.

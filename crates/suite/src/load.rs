@@ -1,5 +1,6 @@
 //! LOAD: turns the user's targets into suites and collects every problem.
 
+use std::cell::LazyCell;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -54,9 +55,17 @@ impl Loaded {
 /// Reads everything that `request` names. A bad file does not prevent the others from being read.
 pub fn load(request: &Request) -> Loaded {
     let mut diagnostics = Problems::new();
-    let candidates = discover::candidates(request, &mut diagnostics);
+    let mut candidates = discover::candidates(request, &mut diagnostics);
     let library = Library::new(request);
-    let files = read_all(&candidates, &library);
+    let mut files = read_all(&candidates, &library);
+    // The folder `tests` may be that of another test runner.
+    let has_tests = files.iter().any(ReadFile::is_test);
+    if !has_tests && request.targets.is_empty() && request.skill.is_none() {
+        let installed = discover::tests_of_installed_skills(request, &mut diagnostics);
+        files.extend(read_all(&installed, &library));
+        candidates.extend(installed);
+        diagnostics.extend(discover::nothing_there(request).filter(|_| candidates.is_empty()));
+    }
     library.modules.end_idle();
     let mut suites = Suites::default();
     let mut recognised = 0;
@@ -102,6 +111,11 @@ struct ReadFile {
 }
 
 impl ReadFile {
+    /// Returns `true` if it is a suite, or is meant to be one.
+    fn is_test(&self) -> bool {
+        self.format.is_some() || self.problems.iter().any(Diagnostic::is_error)
+    }
+
     /// Reports `problem` with a file in `format`.
     fn refuse(&mut self, problem: Diagnostic, format: &Format, path: &Path, shown: &str) {
         self.problems.push(problem);
@@ -354,11 +368,19 @@ impl Suites {
             return;
         }
         let project = Request { targets: Vec::new(), skill: None, ..request.clone() };
-        for candidate in discover::candidates(&project, &mut Problems::new()) {
+        // A link may lead to a file that is read under another name.
+        let real: LazyCell<HashSet<PathBuf>, _> =
+            LazyCell::new(|| read.iter().filter_map(|path| path.canonicalize().ok()).collect());
+        let is_read = |path: &Path| read.contains(path) || path.canonicalize().is_ok_and(|path| real.contains(&path));
+        let mut candidates = discover::candidates(&project, &mut Problems::new());
+        if candidates.is_empty() {
+            candidates = discover::tests_of_installed_skills(&project, &mut Problems::new());
+        }
+        for candidate in candidates {
             let path = candidate.path.as_path();
             // The name of a skill's suite is written in the file.
             let may_share = |suite: &Suite| format::is_evals_file(path) || suite.name == plain_name(path);
-            if read.contains(path) || !self.suites.iter().any(may_share) {
+            if !self.suites.iter().any(may_share) || is_read(path) {
                 continue;
             }
             if let Some((format, skill)) = identify(&candidate) {

@@ -466,14 +466,16 @@ fn skills_that_were_installed_for_agents_are_found_once() {
         std::fs::create_dir_all(link.parent().unwrap()).unwrap();
         std::os::unix::fs::symlink(format!("../../.agents/skills/{name}"), link).unwrap();
     }
-    let loaded = scratch.load(&[]);
+    // Tests of another runner are not tests of the project.
+    scratch.write("tests/sum.test.js", "test('adds', () => {});\n").write("tests/config.yaml", "browser: firefox\n");
+    let loaded = scratch.load_with_tests();
     assert_eq!(crate::scratch::describe(&loaded.diagnostics), [] as [&str; 0]);
     let cases: Vec<_> = loaded.suites.iter().flat_map(|suite| &suite.cases).collect();
     let skills: Vec<&str> = cases.iter().map(|case| case.subject.skill().unwrap().name.as_str()).collect();
     assert_eq!(skills, ["one", "two"]);
     assert_eq!(crate::scratch::outline(&loaded).len(), 2);
 
-    // A project with tests of its own does not mean those that came with a skill.
+    // A project with tests of its own does not run those that came with a skill.
     scratch.write("scenarios/own.yaml", "{scenario: own, system_prompt: p}");
     let loaded = scratch.load(&[]);
     assert_eq!(crate::scratch::outline(&loaded).len(), 1);
@@ -501,6 +503,8 @@ fn a_repository_of_skills_is_found_without_configuration() {
         .write("one/evals/results.json", "{\"passed\": 3}")
         .write("two/SKILL.md", "---\nname: two\ndescription: d\n---\n")
         .write("two/evals/evals.json", suite("two"))
+        .write("plugins/games/skills/chess/tests/test_board.py", "def test(): pass\n")
+        .write("plugins/games/skills/chess/tests/board.yaml", "size: 8\n")
         .write("tests/test_tool.py", "def test(): pass\n");
     let loaded = scratch.load(&[]);
     assert_eq!(crate::scratch::describe(&loaded.diagnostics), [] as [&str; 0]);

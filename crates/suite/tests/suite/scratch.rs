@@ -47,6 +47,11 @@ impl Scratch {
         trialrun_suite::load(&self.request(cwd, targets))
     }
 
+    /// Loads everything, including the project's folder `tests`.
+    pub fn load_with_tests(&self) -> Loaded {
+        trialrun_suite::load(&Request { tests: Some(self.path("tests")), ..self.request(self.root(), &[]) })
+    }
+
     /// Loads with these fixtures settings from the project's configuration.
     pub fn load_with(&self, fixtures: FixtureSettings, targets: &[&str]) -> Loaded {
         trialrun_suite::load(&Request { fixtures, ..self.request(self.root(), targets) })

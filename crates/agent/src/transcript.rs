@@ -52,7 +52,8 @@ impl ReportedCall {
         let name = text(function, &["name", "toolName", "tool_name"])?;
         let input = match given(function, "input").or_else(|| given(function, "args")) {
             Some(input) => input.clone(),
-            None => given(function, "arguments").map_or_else(|| Value::Object(Map::new()), arguments),
+            // A call without arguments has an empty object.
+            None => given(function, "arguments").map_or(Value::Null, arguments),
         };
         let error = given(call, "error").filter(|error| **error != Value::Bool(false) && **error != "");
         let result = error.or_else(|| given(call, "result")).or_else(|| given(call, "output"));
@@ -328,8 +329,11 @@ impl Reader {
     fn results(&mut self, message: &Map<String, Value>, index: usize) {
         self.is_open = false;
         for call in self.calls(message, "tools", index) {
-            let is_it =
-                |open: &ReportedCall| call.input().as_object().is_some_and(Map::is_empty) || open.input == call.input;
+            let names_none = match call.input() {
+                Value::Object(arguments) => arguments.is_empty(),
+                arguments => arguments.is_null(),
+            };
+            let is_it = |open: &ReportedCall| names_none || open.input == call.input;
             let named = self.by_name.get(&call.name).into_iter().flatten();
             let index = named.copied().find(|(turn, index)| is_it(&self.turns[*turn].calls[*index]));
             match index.and_then(|index| self.take_unanswered(index)) {
@@ -464,9 +468,9 @@ mod tests {
         let (turns, problems) = read(
             r#"[{"role":"assistant","tools":[{"name":"add","args":{"a":1}},{"name":"add","args":{"a":2}},{"name":"sub"}]},{"role":"tool","tools":[{"name":"add","args":{"a":2},"result":3},{"name":"add","result":2},{"name":"mul","args":{},"result":0}]}]"#,
         );
-        assert_eq!(turns, [vec![r#"add({"a":1}) = 2"#, r#"add({"a":2}) = 3"#, "sub({}) = -", "mul({}) = 0"]]);
+        assert_eq!(turns, [vec![r#"add({"a":1}) = 2"#, r#"add({"a":2}) = 3"#, "sub(null) = -", "mul({}) = 0"]]);
         assert!(problems.is_empty(), "{problems:?}");
-        assert_eq!(read(r#"[{"role":"tool","tools":[{"name":"mul"}]}]"#).0, [vec!["mul({}) = -"]]);
+        assert_eq!(read(r#"[{"role":"tool","tools":[{"name":"mul"}]}]"#).0, [vec!["mul(null) = -"]]);
     }
 
     #[test]

@@ -121,7 +121,9 @@ impl<'a> ContentBlock<'a> {
     }
 
     fn call(block: &Map<String, Value>, name: Option<&str>) -> Self {
-        if let Some(call) = ReportedCall::read(block) {
+        if let Some(mut call) = ReportedCall::read(block) {
+            // These APIs leave out arguments that are empty.
+            call.input.take_if(|input| input.is_null());
             return Self::Call(call);
         }
         let Some(name) = name.filter(|name| !["custom_tool", "function", "mcp", "tool"].contains(name)) else {

@@ -118,6 +118,12 @@ mod tests {
         let unread = finding_of(Some("city"));
         assert_eq!(unread.status, Status::Undecided);
         assert_eq!(unread.reason, "the arguments of get_weather(\"{\\\"city\\\": \\\"Par\") could not be read");
+        let unreported = judged(
+            &json!({"id": "a", "type": "no_tool_called", "tool": "get_weather", "args_match": {"city": "x"}}),
+            &EvidenceBuilder::new().call("get_weather", json!(null)).evidence(),
+        );
+        assert_eq!(unreported.status, Status::Undecided);
+        assert_eq!(unreported.reason, "the agent does not report with which arguments it called get_weather");
         let other = json!({"id": "a", "type": "no_tool_called", "tool": "Bash", "args_match": {"city": "x"}});
         let story = EvidenceBuilder::new().call("get_weather", json!("{")).evidence();
         assert_eq!(judged(&other, &story).status, Status::Met, "it is a call of another tool");

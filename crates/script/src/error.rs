@@ -112,6 +112,9 @@ impl fmt::Display for Frame {
 /// Message about decorators in the embedded engine.
 pub(crate) const DECORATORS: &str = "decorators are not supported here";
 
+/// Words in the reasons of errors about names that Node.js does not have either.
+const ABSENT_IN_NODE: [&str; 4] = ["another test runner", "a browser", "this runtime", "an ECMAScript module"];
+
 struct Bytes(usize);
 
 impl fmt::Display for Bytes {
@@ -188,7 +191,9 @@ impl ScriptError {
     pub fn help(&self) -> Option<&str> {
         match self {
             Self::Syntax { help, .. } | Self::Missing { help, .. } => help.as_deref(),
-            Self::Thrown { .. } if self.is_limit() => {
+            Self::Thrown { message, .. }
+                if self.is_limit() && !ABSENT_IN_NODE.iter().any(|words| message.contains(words)) =>
+            {
                 Some("`code: {runtime: node}` in the configuration runs code in Node.js, which has more")
             }
             Self::NeverSettled => Some("a promise is awaited whose `resolve` is never called"),

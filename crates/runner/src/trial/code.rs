@@ -497,9 +497,10 @@ const OVERLAP: &str = "several messages were sent at once in the same conversati
 
 /// Returns advice about a mistake.
 fn help(error: &ScriptError) -> Option<String> {
+    let known = error.help().map(str::to_owned);
     match error {
-        ScriptError::Thrown { name, message, .. } if name == "ReferenceError" => missing_name(message),
-        error => error.help().map(str::to_owned),
+        ScriptError::Thrown { name, message, .. } if name == "ReferenceError" => missing_name(message).or(known),
+        _ => known,
     }
 }
 

@@ -462,7 +462,8 @@ fn names_from_other_test_runners_get_a_suggestion() {
         ("new Intl.NumberFormat('de');", "Intl is not available here: the script engine has no locale data"),
     ] {
         let mut project = TestProject::new(&[("a.test.ts", text)]);
-        let error = load(&mut project).unwrap_err().to_string();
-        assert!(error.contains(expected), "{error}");
+        let error = load(&mut project).unwrap_err();
+        assert!(error.to_string().contains(expected), "{error}");
+        assert_eq!(error.help().is_some(), text.contains("Intl"), "Node.js has no names of other test runners");
     }
 }

@@ -226,6 +226,10 @@ async fn an_undefined_name_is_an_error_in_the_test_not_a_failure_of_the_agent() 
         ("describe('x', () => {});", "it belongs to another test runner; write `export default scenario("),
         ("exports.x = 1;", "modules are imported by `import … from '…'`"),
         ("process.exit(1);", "a script cannot act on the program"),
+        (
+            "new Intl.NumberFormat('de');",
+            "`toISOString`; `code: {runtime: node}` in the configuration runs code in Node.js",
+        ),
     ] {
         let record = played(&format!("  await agent.send('hello');\n  {line}")).await;
         assert_eq!((record.outcome, record.fault), (Outcome::Broken, Some(model::Fault::Test)), "{record:#?}");

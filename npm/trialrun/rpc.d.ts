@@ -562,9 +562,9 @@ export interface Verdict {
   /** Reason in one line. */
   reason?: string;
   /** Expected value. */
-  expected?: string;
+  expected?: unknown;
   /** Actual value. */
-  actual?: string;
+  actual?: unknown;
   /** Further details, one line each. */
   evidence?: Array<string>;
 }

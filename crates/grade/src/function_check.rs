@@ -65,12 +65,12 @@ impl FunctionCheck {
     fn read_map(&self, mut map: Map<String, Value>) -> Result<Verdict, String> {
         let name = self.name;
         let wrong = |key: &str, kind: &str| format!("`{key}` must be {kind}");
-        let mut text = |key: &str| match map.remove(key) {
-            None | Some(Value::Null) => Ok(None),
-            Some(Value::String(text)) => Ok(Some(text)),
-            Some(_) => Err(wrong(key, "a string")),
+        let mut text = |key: &str| match map.remove(key)? {
+            Value::Null => None,
+            Value::String(text) => Some(text),
+            other => Some(other.to_string()),
         };
-        let (reason, expected, actual) = (text("reason")?, text("expected")?, text("actual")?);
+        let (reason, expected, actual) = (text("reason"), text("expected"), text("actual"));
         let (status, plain) = match map.remove("passed") {
             Some(Value::Bool(true)) => (Status::Met, "holds"),
             Some(Value::Bool(false)) => (Status::Unmet, "does not hold"),
@@ -180,6 +180,13 @@ mod tests {
         assert_eq!(judged("echo", &whole), (Status::Met, Some(0.5), "half of it".into(), None));
         let open = judged("echo", &json!({"passed": null, "reason": "no network"}));
         assert_eq!(open, (Status::Undecided, None, "no network".into(), None));
+    }
+
+    #[test]
+    fn values_other_than_texts_are_shown_as_json() {
+        let check = FunctionCheck { name: "echo", arguments: Value::Null, functions: Arc::new(Echo) };
+        let verdict = check.read(json!({"passed": false, "expected": 1, "actual": ["a"]})).unwrap();
+        assert_eq!((verdict.expected.as_deref(), verdict.actual.as_deref()), (Some("1"), Some(r#"["a"]"#)));
     }
 
     #[test]

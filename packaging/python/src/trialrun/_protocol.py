@@ -618,9 +618,9 @@ class Verdict(_Verdict, total=False):
     """Score from 0 to 1. Default: 1 if it holds, otherwise 0."""
     reason: str
     """Reason in one line."""
-    expected: str
+    expected: Any
     """Expected value."""
-    actual: str
+    actual: Any
     """Actual value."""
     evidence: List[str]
     """Further details, one line each."""

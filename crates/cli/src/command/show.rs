@@ -69,8 +69,11 @@ impl Shown {
 /// Returns a trial as text and as JSON.
 ///
 /// # Errors
-/// Returns an error if there is no such trial.
+/// Returns an error if there is no such trial, or if `wanted` is a run.
 pub fn trial(store: &dyn Store, wanted: &str) -> Result<(String, Value), CliError> {
+    if named_run(store, wanted)?.is_some() {
+        return Err(run_instead_of_trial(wanted));
+    }
     let shown = Shown::read(store, wanted)?;
     let (record, events, run) = shown.parts();
     Ok((report::show(record, events, run, &Style::plain()), shown.json(store)?))
@@ -82,8 +85,7 @@ pub fn run(global: &Global, args: &ShowArgs, terminal: &Terminal) -> Result<Exit
     let style = &terminal.out_style;
     if let Some(run) = named_run(&*store, &args.trial)? {
         if args.other.is_some() || args.step.is_some() || args.diff || args.json {
-            let wrong = format!("`{}` is a run, and not a trial", args.trial);
-            return Err(CliError::usage(wrong).hint(format!("`trialrun show {}` lists its trials", args.trial)));
+            return Err(run_instead_of_trial(&args.trial));
         }
         terminal.out(&trials(&*store, &run, style)?);
         return Ok(ExitCode::SUCCESS);
@@ -122,10 +124,20 @@ pub fn run(global: &Global, args: &ShowArgs, terminal: &Terminal) -> Result<Exit
 /// Returns the run with that name, unless it is the name of a trial.
 fn named_run(store: &dyn Store, wanted: &str) -> Result<Option<RunRow>, CliError> {
     match store.select_trial(wanted) {
-        Err(StoreError::Select(SelectError::UnknownTrial { .. })) => Ok(store.select(wanted).ok()),
-        Err(error) => Err(error.into()),
-        Ok(_) => Ok(None),
+        Err(StoreError::Select(SelectError::UnknownTrial { .. })) => {}
+        Err(error) => return Err(error.into()),
+        Ok(_) => return Ok(None),
     }
+    match store.select(wanted) {
+        Ok(run) => Ok(Some(run)),
+        Err(error @ StoreError::Select(SelectError::AmbiguousRun { .. })) => Err(error.into()),
+        Err(_) => Ok(None),
+    }
+}
+
+fn run_instead_of_trial(wanted: &str) -> CliError {
+    CliError::usage(format!("`{wanted}` is a run, and not a trial"))
+        .hint(format!("`trialrun show {wanted}` lists its trials"))
 }
 
 /// Lists the trials of a run below its verdict, those that did not pass first, each with the command that shows it.

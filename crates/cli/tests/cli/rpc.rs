@@ -172,6 +172,7 @@ fn what_cannot_be_carried_out_is_an_error_with_its_reason() {
         ("run", json!({ "options": { "trails": 2 } }), -32602, "did you mean `trials`?"),
         ("run", json!({ "agents": { "codex": {} } }), -32602, "`codex` is a built-in agent"),
         ("run", json!({ "targets": ["none.yaml"] }), -32002, "none.yaml"),
+        ("list", json!({ "targets": ["none.yaml"] }), -32002, "none.yaml"),
         ("run", json!({}), -32002, "there are no tests here"),
         ("show", json!({ "trial": "x" }), -32003, "nothing is recorded"),
         ("expect", json!({ "actual": "x", "expected": { "$containz": "x" } }), -32002, "$containz"),

@@ -31,6 +31,10 @@ pub fn check(server: &Server, params: Value, id: &Value) -> Result<Value, RpcErr
 /// Lists the planned trials.
 pub fn list(server: &Server, params: Value, id: &Value) -> Result<Value, RpcError> {
     let (session, planned) = Selection::read(params)?.plan(server, id)?;
+    let problems = problems(&session, &planned);
+    if planned.diagnostics.iter().any(Diagnostic::is_error) {
+        return Err(invalid(&problems));
+    }
     let is_replayed = planned.plan.settings.cassettes.mode == CassetteMode::Replay;
     let row = |trial: &PlannedTrial| {
         let mut row = list::row(trial);
@@ -42,7 +46,6 @@ pub fn list(server: &Server, params: Value, id: &Value) -> Result<Value, RpcErro
         row
     };
     let trials: Vec<Value> = planned.plan.trials.iter().map(row).collect();
-    let problems = problems(&session, &planned);
     let text = text_of(&problems);
     Ok(json!({ "trials": trials, "problems": problems, "text": text }))
 }

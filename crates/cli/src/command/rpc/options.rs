@@ -68,7 +68,7 @@ pub fn read(targets: Vec<String>, options: &Map<String, Value>) -> Result<Overri
     let parsed = Options::try_parse_from(words).map_err(|error| {
         let message = error.render().to_string();
         let message = message.trim_start_matches("error: ").split("\n\n").next().unwrap_or_default().replace('\n', " ");
-        RpcError::params(message)
+        RpcError::params(message.trim_end())
     })?;
     Ok(parsed.run)
 }
@@ -143,7 +143,7 @@ mod tests {
             (json!({"jobs": 0}), "invalid value '0' for '--jobs <N>': a number from 1 to 1024"),
         ] {
             let error = options(written).unwrap_err();
-            assert!(error.starts_with(expected), "{error}");
+            assert!(error.starts_with(expected) && error.trim_end() == error, "{error:?}");
         }
     }
 

@@ -96,6 +96,11 @@ test("values are matched, and mistakes are explained", async () => {
   await assert.rejects(trial("Hi", { agent: bot, expect: ["x"] }), /each item of `expect` must be an object, not string/);
   await assert.rejects(trial("Hi", { expect: paris }), /`trial` needs `agent`/);
   await assert.rejects(trial("Hi"), /`trial` needs `agent`/);
+  for (const [prompt, kind] of [[3, "number"], [undefined, "undefined"], [["a", null], "null"], [[], "an empty list"]]) {
+    const explained = { name: "TypeError", message: `the prompt must be a string or a list of strings, not ${kind}` };
+    await assert.rejects(trial(prompt, { agent: bot }), explained);
+  }
+  await assert.rejects(list({ targets: "none.yaml" }), /`none.yaml` is neither a file/);
   for (const wrong of [7, null, { name: "bot" }]) {
     await assert.rejects(trial("Hi", { agent: wrong, expect: paris }), /`agent` must be a function or the name of a configured agent, not/);
   }

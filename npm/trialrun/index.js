@@ -148,7 +148,13 @@ async function trial(prompt, settings = {}) {
       throw new TypeError(`each item of \`expect\` must be an object, not ${kindOf(one)}`);
     }
   }
-  const suite = { name, turns: [prompt].flat().map((says) => ({ says })) };
+  const messages = [prompt].flat();
+  const wrong = messages.findIndex((says) => typeof says !== "string");
+  if (!messages.length || wrong >= 0) {
+    const given = messages.length ? kindOf(messages[wrong]) : "an empty list";
+    throw new TypeError(`the prompt must be a string or a list of strings, not ${given}`);
+  }
+  const suite = { name, turns: messages.map((says) => ({ says })) };
   if (tags.length) suite.tags = tags;
   if (assertions.length) suite.assertions = assertions;
   const written = Object.entries(files).map(([path, content]) => ({ path, content }));

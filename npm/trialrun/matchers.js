@@ -21,7 +21,8 @@ const toPassTrials = (trial) => async (actual, settings) => {
 
 async function started(trial, agent, settings) {
   if (settings === undefined || (typeof agent !== "function" && typeof agent?.answer !== "function")) {
-    throw new TypeError("`toPassTrials` needs a run, or an agent and `{ prompt, expect }`");
+    const given = typeof agent?.then === "function" ? ", not a promise: write `await` before it" : "";
+    throw new TypeError(`\`toPassTrials\` needs a run, or an agent and \`{ prompt, expect }\`${given}`);
   }
   const { prompt, ...rest } = settings;
   return await trial(prompt, { ...rest, agent });

@@ -257,6 +257,11 @@ def test_mistakes_are_explained():
     for expect in ({"contains": "x"}, "x", None):
         with pytest.raises(TypeError, match="`expect` must be a list, not (dict|str|NoneType)"):
             trialrun.trial("Hi", agent=bot, expect=expect)
+    for prompt, kind in [(3, "int"), (None, "NoneType"), (["a", 3], "int"), ([], "an empty list")]:
+        with pytest.raises(TypeError, match=f"`prompt` must be a string or a list of strings, not {kind}"):
+            trialrun.trial(prompt, agent=bot)
+    with pytest.raises(trialrun.TrialrunError, match="`none.yaml` is neither a file"):
+        trialrun.list_trials("none.yaml")
     with pytest.raises(TypeError, match="each item of `expect` must be a map, not str"):
         trialrun.trial("Hi", agent=bot, expect=["contains"])
     for agent in (7, None, {"name": "bot"}, [None]):

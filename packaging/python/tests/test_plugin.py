@@ -254,6 +254,17 @@ def test_the_failure_of_a_test_shows_the_trials(suites):
     )
 
 
+def test_a_mistake_in_a_case_is_shown_in_the_line_of_the_test(suites):
+    suites.makepyfile(
+        test_bot="import bot\n"
+        "def test_refund(trialrun):\n"
+        "    trialrun('refund', agent=bot.bot, expect=[{'containz': 'money'}])\n"
+    )
+    result = run(suites, "test_bot.py")
+    result.stdout.fnmatch_lines([">*trialrun('refund'*", "E*unknown assertion type `containz`*", "test_bot.py:3: TrialrunError"])
+    result.stdout.no_fnmatch_line("*_run.py*")
+
+
 def test_ctrl_c_leaves_nothing_running(suites):
     suites.makepyfile(bot="import time\ndef bot(message):\n    open('called', 'w').close()\n    time.sleep(3600)\n    return 'x'\n")
     suites.makeini(INI + "trialrun_live = true\n")

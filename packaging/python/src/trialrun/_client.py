@@ -21,6 +21,9 @@ from ._function import Assertion, Operator
 from ._program import find_program
 from ._protocol import PROTOCOL, EventParams
 
+# pytest shows an error in the line of the test, without the lines here.
+__tracebackhide__ = True
+
 MAX_ANSWER = 16 << 20
 """Maximum size of an answer in bytes, as for agents that are programs."""
 

@@ -28,6 +28,9 @@ AgentLike = Union[str, Agent, Function]
 """An agent: its name, or a function."""
 
 
+# pytest shows an error in the line of the test, without the lines here.
+__tracebackhide__ = True
+
 INVALID_TESTS = -32002
 """Code of errors about tests with problems."""
 
@@ -307,7 +310,10 @@ def conversation(
     for assertion in expect:
         if not isinstance(cast(object, assertion), Mapping):
             raise TypeError(f"each item of `expect` must be a map, not {type(assertion).__name__}")
-    messages = [prompt] if isinstance(prompt, str) else list(prompt)
+    messages: Sequence[object] = prompt if isinstance(cast(object, prompt), (list, tuple)) else [prompt]
+    wrong = [type(message).__name__ for message in messages if not isinstance(message, str)]
+    if wrong or not messages:
+        raise TypeError(f"`prompt` must be a string or a list of strings, not {wrong[0] if wrong else 'an empty list'}")
     written: Dict[str, Any] = {"name": name}
     if tags:
         written["tags"] = list(tags)

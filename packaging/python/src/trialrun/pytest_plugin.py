@@ -603,6 +603,7 @@ class TrialRunner:
         **options: Any,
     ) -> Run:
         """Runs one case, named after the test, and returns the run. See ``trialrun.trial``."""
+        __tracebackhide__ = True
         plugin = self._request.config.stash[PLUGIN]
         case = name or str(self._request.node.name)
         directory = str(self._request.config.rootpath)

@@ -179,7 +179,7 @@ async fn dispatch(
     dispatcher.bus.emit_decisions(dispatcher.queue.close());
     dispatcher.cancel_the_rest(match refused {
         Some(_) => "a pre-run command failed, so nothing was started",
-        None => "the run was stopped before it started",
+        None => "the run was stopped",
     });
     // Every trial has closed its own sandbox, unless it was killed.
     let left_over = dispatcher.shared.registry.remove_all();

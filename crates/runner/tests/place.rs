@@ -256,7 +256,7 @@ fn trials_that_have_not_started_are_taken_back_when_the_run_is_stopped() {
     let records = records(&events);
     assert_eq!(records.len(), 2);
     for record in records {
-        let reason = Some("the run was stopped before it started");
+        let reason = Some("the run was stopped");
         assert_eq!((record.outcome, record.reason.as_deref()), (Outcome::Cancelled, reason));
     }
     assert_eq!(asked, ["begin", "stop", "end"]);

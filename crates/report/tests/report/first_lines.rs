@@ -101,13 +101,7 @@ fn runs() -> Vec<Run> {
         ("the required pass rate is unknown", gate, trials("+++!", "HTTP 529"), 0, None),
         ("failures do not matter", json!({ "no_fail_on_assertions": true }), trials("+x", ""), 0, None),
         plain("a limit stopped the run", trials("++//", "the run used 400 tokens, which is over its limit of 300")),
-        (
-            "the run was interrupted",
-            json!({}),
-            trials("+//", "the run was stopped before it started"),
-            0,
-            Some("SIGINT"),
-        ),
+        ("the run was interrupted", json!({}), trials("+//", "the run was stopped"), 0, Some("SIGINT")),
         ("the program was killed", json!({}), trials("++", ""), 3, None),
         plain("cassettes lack a request", trials("+~~", "request 2 is not in the cassette")),
     ]

@@ -78,7 +78,7 @@ pub(crate) async fn run(
                 Some(Progress::Lost(reason)) => break reason,
                 Some(Progress::Withdrawn(reason)) => {
                     let reason = reason.as_deref().or_else(|| shared.spending.ceased());
-                    return cancelled(&planned, reason.unwrap_or("the run was stopped before it started"));
+                    return cancelled(&planned, reason.unwrap_or("the run was stopped"));
                 }
                 Some(Progress::Refused(breakage)) => return refused(&planned, &breakage, lost),
                 None => {

@@ -327,9 +327,13 @@ impl Context {
                 number += 1;
             }
         }
-        let events = upload.take();
-        let Some(record) = outcome_of(&events).filter(|_| !given_up.load(Ordering::Relaxed)) else {
-            let is_given_up = given_up.load(Ordering::Relaxed);
+        let mut events = upload.take();
+        let is_given_up = given_up.load(Ordering::Relaxed);
+        if is_given_up {
+            // The coordinator may read the events before the trial is given back, and would count its outcome.
+            events.retain(|(_, event)| !matches!(event, Event::TrialFinished(_)));
+        }
+        let Some(record) = outcome_of(&events) else {
             let reason = if is_given_up { "the worker was stopped" } else { "its task panicked" }.to_owned();
             self.events.append(claim, number, &pack(&events)?).await?;
             self.release(claim, &reason).await?;

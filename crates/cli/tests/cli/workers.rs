@@ -23,6 +23,14 @@ fn project() -> Project {
     project
 }
 
+/// Returns a scenario whose trials do not end by themselves.
+fn long_scenario(id: &str, more: &str) -> String {
+    format!(
+        "scenario: {id}\nagent: fake\nsystem_prompt: x\nuser_prompt: |\n  hello\n  !sleep 1h\n{more}\
+         assertions: [{{id: said, type: output_contains, pattern: hello}}]\n"
+    )
+}
+
 /// Executes SQL in the schema of the queue, and returns the result as text.
 fn sql(url: &str, statement: &str) -> String {
     let server = PostgresServer::shared();
@@ -213,16 +221,29 @@ fn a_dead_coordinator_is_replaced_while_workers_finish_what_they_have() {
 }
 
 #[test]
+fn a_trial_of_a_worker_that_was_stopped_twice_is_repeated() {
+    let (project, url) = (Project::new(env!("CARGO_BIN_EXE_trialrun")), PostgresServer::shared().url());
+    project.write("long.yaml", &long_scenario("long", ""));
+    let run = project.start(&["run", "long.yaml", "--jobs", "0", &format!("--workers={url}")]);
+    let mut worker = project.start(&["work", "--state", &url]);
+    worker.line_with("running long::long@fake#1");
+    [Signal::SIGTERM, Signal::SIGINT].into_iter().for_each(|signal| worker.signal(signal));
+    worker.line_with("gave back long::long@fake#1");
+    assert_eq!(worker.end().code, 0);
+    let mut other = project.start(&["work", "--state", &url]);
+    other.line_with("running long::long@fake#1");
+    run.signal(Signal::SIGINT);
+    assert_eq!(run.end().code, 130);
+    other.signal(Signal::SIGTERM);
+    other.end();
+    project.no_process_is_left();
+}
+
+#[test]
 fn a_run_is_controlled_from_another_terminal() {
     let (project, url) = (Project::new(env!("CARGO_BIN_EXE_trialrun")), PostgresServer::shared().url());
-    let scenario = |id: &str, more: &str| {
-        format!(
-            "scenario: {id}\nagent: fake\nsystem_prompt: x\nuser_prompt: |\n  hello\n  !sleep 1h\n{more}\
-             assertions: [{{id: said, type: output_contains, pattern: hello}}]\n"
-        )
-    };
-    project.write("long.yaml", &scenario("long", "trials: 3\n"));
-    project.write("gpu.yaml", &scenario("gpu", "tags: ['worker:gpu']\n"));
+    project.write("long.yaml", &long_scenario("long", "trials: 3\n"));
+    project.write("gpu.yaml", &long_scenario("gpu", "tags: ['worker:gpu']\n"));
     let (workers, state) = (format!("--workers={url}"), ["--state", &url]);
     let control = |arguments: &[&str]| project.run(&[arguments, &state].concat());
     let arguments = ["run", "long.yaml", "gpu.yaml", "--jobs", "0", &workers, "--worker-timeout", "1s"];

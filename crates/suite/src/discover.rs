@@ -15,7 +15,7 @@ use crate::path;
 use crate::plugin;
 use crate::request::Request;
 use crate::skill::{EVALS_FOLDER, SKILL_FILE, SUB_AGENTS_FOLDER, TESTS_FOLDER};
-use crate::skills::{chosen_skill, folders, misnamed, names_in, skill_names, skills};
+use crate::skills::{AGENT_FOLDERS, chosen_skill, folders, misnamed, names_in, skill_called, skill_names, skills};
 
 /// Folder in the project's root for suites that do not belong to a skill.
 pub const SCENARIOS_FOLDER: &str = "scenarios";
@@ -331,9 +331,8 @@ const FOLDERS: [&str; 3] = [TESTS_FOLDER, EVALS_FOLDER, SCENARIOS_FOLDER];
 
 /// Resolves `target`: a skill of the project, otherwise a file or a directory.
 fn named(target: &str, request: &Request, problems: &mut Problems) -> Vec<Candidate> {
-    let skill = request.skills_dir.join(target);
     let is_name = !target.is_empty() && !target.contains(['/', '\\']) && target != "." && target != "..";
-    if is_name && skill.join(SKILL_FILE).is_file() {
+    if is_name && let Some(skill) = skill_called(target, request) {
         return tests_or_warning(&skill, target, request, problems);
     }
     let path = path::resolve(&request.cwd, target);
@@ -350,9 +349,6 @@ fn named(target: &str, request: &Request, problems: &mut Problems) -> Vec<Candid
         }
     }
 }
-
-/// Folders in which agents look for a project's skills.
-const AGENT_FOLDERS: [&str; 3] = [".claude/skills", ".agents/skills", ".opencode/skills"];
 
 /// Returns the tests of the skills that a project without a folder of skills has for its agents.
 pub fn tests_of_installed_skills(request: &Request, problems: &mut Problems) -> Vec<Candidate> {

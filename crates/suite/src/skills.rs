@@ -42,6 +42,17 @@ pub fn skill_names(skills_dir: &Path) -> Vec<String> {
     skills(skills_dir).iter().filter_map(|path| Some(path.file_name()?.to_str()?.to_owned())).collect()
 }
 
+/// Folders in which agents look for a project's skills.
+pub const AGENT_FOLDERS: [&str; 3] = [".claude/skills", ".agents/skills", ".opencode/skills"];
+
+/// Returns the directory of the project's skill with that name. A project without a folder of skills has those of its
+/// agents.
+pub fn skill_called(name: &str, request: &Request) -> Option<PathBuf> {
+    let of_agents = AGENT_FOLDERS.iter().map(|folder| request.root.join(folder));
+    let folders = std::iter::once(request.skills_dir.clone()).chain(of_agents.filter(|_| !request.skills_dir.is_dir()));
+    folders.map(|folder| folder.join(name)).find(|skill| skill.join(SKILL_FILE).is_file())
+}
+
 /// Returns the skill that the user chose: the directory of a skill, given by path or by the name of a project skill,
 /// or the file of a sub-agent. `None` if there is no such skill.
 pub fn chosen_skill(request: &Request) -> Option<PathBuf> {
@@ -49,7 +60,8 @@ pub fn chosen_skill(request: &Request) -> Option<PathBuf> {
     let named = request.skills_dir.join(written);
     let is_sub_agent = |path: &PathBuf| path.is_file() && path.extension().is_some_and(|end| end == "md");
     let is_skill = |path: &PathBuf| path.join(SKILL_FILE).is_file() || is_sub_agent(path);
-    [path::resolve(&request.cwd, written), named].into_iter().find(is_skill)
+    let skill = [path::resolve(&request.cwd, written), named].into_iter().find(is_skill);
+    skill.or_else(|| skill_called(written, request))
 }
 
 /// Returns the file in `directory` whose name resembles the required name of a skill file.

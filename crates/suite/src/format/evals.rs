@@ -169,6 +169,7 @@ fn list<'a>(node: &'a Node, problems: &mut Problems) -> Option<&'a [Node]> {
 /// Adds help for paths that are not relative to the suite's folder.
 fn starts_here(problem: Diagnostic) -> Diagnostic {
     problem.help(format!(
-        "a path is relative to the folder of this file, and must stay inside it, such as `files/NAME` next to `{EVALS_FILE}`"
+        "a path is relative to the folder of this file, otherwise to that of the skill, and must stay inside it, such as \
+         `files/NAME` next to `{EVALS_FILE}`"
     ))
 }

@@ -474,6 +474,7 @@ fn skills_that_were_installed_for_agents_are_found_once() {
     let skills: Vec<&str> = cases.iter().map(|case| case.subject.skill().unwrap().name.as_str()).collect();
     assert_eq!(skills, ["one", "two"]);
     assert_eq!(crate::scratch::outline(&loaded).len(), 2);
+    assert_eq!(crate::scratch::outline(&scratch.load(&["two"])).len(), 1);
 
     // A project with tests of its own does not run those that came with a skill.
     scratch.write("scenarios/own.yaml", "{scenario: own, system_prompt: p}");

@@ -145,6 +145,10 @@ fn a_client_runs_tests_with_its_own_agent_and_reads_the_record() {
     client.find(|message| message["id"] == 5);
     let compared = client.call(json!(6), "compare", json!({ "before": "one" }));
     assert!(compared["result"]["text"].as_str().unwrap().contains("order"), "{compared}");
+    for (id, name, expected) in [(7, "latest", "is a run, and not a trial"), (8, "0", "is a prefix of several runs")] {
+        let refused = client.call(json!(id), "show", json!({ "trial": name }));
+        assert!(refused["error"]["message"].as_str().unwrap().contains(expected), "{refused}");
+    }
     client.close().exits(0);
     project.no_process_is_left();
 }

@@ -23,6 +23,10 @@ const DIRECTORIES: [&str; 3] = ["work", "home", "tmp"];
 /// Name of the archive.
 const ARCHIVE: &str = "archive.tar";
 
+/// Value of the variable `TAR_OPTIONS` with which GNU tar keeps the fractions of seconds of times, by which build tools
+/// order files. Others, such as that of BusyBox, ignore the variable.
+const TAR_OPTIONS: &str = "--format=pax";
+
 /// Maximum size of the files to upload, in bytes.
 const MAX_UPLOAD: u64 = 1 << 30;
 
@@ -60,7 +64,7 @@ pub(super) async fn download(maker: &Maker, toolbox: &str, base: &Path) -> Resul
     // `tar` exits with 1 or 2 if a file changes while it is read, or if a file cannot be read.
     let script = format!(
         "cd {place} || exit 0; set --; for d in {}; do [ -d $d ] && set -- \"$@\" $d; done; \
-         tar -cf {quoted_archive} -- \"$@\"",
+         TAR_OPTIONS={TAR_OPTIONS} tar -cf {quoted_archive} -- \"$@\"",
         DIRECTORIES.join(" ")
     );
     execute(maker, toolbox, &script, 2).await?;
@@ -144,7 +148,7 @@ async fn execute(maker: &Maker, toolbox: &str, script: &str, most: i64) -> Resul
 /// Runs `tar` on this machine.
 async fn tar(maker: &Maker, place: &Path, args: &[&OsStr]) -> Result<(), SandboxError> {
     let mut command = maker.supervisor.command("tar", args);
-    command.env("PATH", "/usr/local/bin:/usr/bin:/bin").env("LC_ALL", "C");
+    command.env("PATH", "/usr/local/bin:/usr/bin:/bin").env("LC_ALL", "C").env("TAR_OPTIONS", TAR_OPTIONS);
     command.current_dir(place.parent().unwrap_or(place));
     let limit = maker.limit.max(Duration::from_secs(1));
     let output = run(command, limit, MAX_OUTPUT).await.map_err(SandboxError::io("run tar for", place))?;

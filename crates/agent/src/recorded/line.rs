@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use model::text::shortened;
 use model::{Diagnostic, Ending, Question, Source, Span, Usage, foreign_json, nearest};
 use serde_json::{Map, Value};
 
@@ -59,6 +60,8 @@ const OTHER_ANSWER_KEYS: &[&str] = &[
 
 /// Maximum number of turns; a larger number is certainly a typo.
 const MAX_TURNS: usize = 10_000;
+/// Number of characters of a wrong value that are shown.
+const SHOWN: usize = 60;
 
 /// Names of the endings that can be written as text.
 const ENDINGS: &[&str] =
@@ -267,7 +270,8 @@ impl LineReader<'_> {
     fn check_count(&mut self, map: &Map<String, Value>, key: &'static str) {
         let Some(value) = given(map, key) else { return };
         if value.as_number().and_then(model::decode::as_whole).is_none() {
-            self.problem(key, format!("`usage.{key}` must be a whole number, not {value}"));
+            let shown = shortened(&value.to_string(), SHOWN);
+            self.problem(key, format!("`usage.{key}` must be a whole number of at least 0, not {shown}"));
         }
     }
 
@@ -278,7 +282,8 @@ impl LineReader<'_> {
             _ => None,
         };
         if count.is_none() {
-            self.problem(key, format!("`{key}` must be a whole number, not {}", kind(value)));
+            let shown = shortened(&value.to_string(), SHOWN);
+            self.problem(key, format!("`{key}` must be a whole number of at least 0, not {shown}"));
         }
         count
     }

@@ -157,17 +157,28 @@ fn grouped_commands(all: &clap::Command) -> String {
     text
 }
 
-/// Corrects the suggestion: the nearest command that the help lists, instead of a hidden alias, and `--format` for
-/// `--report` where a command prints one report.
+/// Corrects the suggestion: the nearest command that the help lists, instead of a hidden alias, `--format` for
+/// `--report` where a command prints one report, and the option that selects a report for the name of a report.
 fn with_suggestion(mut error: clap::Error, command: &clap::Command, raw: &[std::ffi::OsString]) -> clap::Error {
     if error.kind() == ErrorKind::UnknownArgument {
         let has = |command: &clap::Command, name: &str| command.get_arguments().any(|arg| arg.get_long() == Some(name));
         let of_command = raw.iter().skip(1).find_map(|word| command.find_subcommand(word));
         let prints_one = of_command.is_some_and(|command| has(command, "format") && !has(command, "report"));
-        let typed = error.get(ContextKind::InvalidArg).map(ToString::to_string);
-        if prints_one && typed.is_some_and(|typed| typed.starts_with("--report")) {
+        let typed = error.get(ContextKind::InvalidArg).map(ToString::to_string).unwrap_or_default();
+        let report = typed.strip_prefix("--").and_then(report::find).map(|report| report.name);
+        let option = match (prints_one, of_command.is_some_and(|command| has(command, "report"))) {
+            (true, _) => Some("--format"),
+            (false, true) => Some("--report"),
+            (false, false) => None,
+        };
+        let suggested = match (option, report) {
+            (Some(option), Some(report)) => Some(format!("{option} {report}")),
+            (Some("--format"), None) if typed.starts_with("--report") => Some("--format".to_owned()),
+            _ => None,
+        };
+        if let Some(suggested) = suggested {
             error.remove(ContextKind::Suggested);
-            error.insert(ContextKind::SuggestedArg, ContextValue::String("--format".to_owned()));
+            error.insert(ContextKind::SuggestedArg, ContextValue::String(suggested));
         }
         return error;
     }
@@ -197,6 +208,17 @@ mod tests {
             let error = error.to_string();
             assert_eq!(error.contains("a similar argument exists: '--format'"), is_suggested, "{error}");
             assert!(!is_suggested || !error.contains("-- --report"), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_name_of_a_report_suggests_the_option_that_selects_it() {
+        for (command, suggested) in
+            [("run", Some("'--report json'")), ("report", Some("'--format json'")), ("export", None)]
+        {
+            let error = Args::read(&["trialrun", command, "--json"].map(Into::into)).unwrap_err().to_string();
+            assert_eq!(error.contains("a similar argument exists"), suggested.is_some(), "{error}");
+            assert!(suggested.is_none_or(|option| error.contains(option)), "{error}");
         }
     }
 

@@ -601,12 +601,12 @@ pub enum SandboxError {
         /// True if a retry would fail in the same way.
         is_final: bool,
     },
-    /// This machine cannot hold sandboxes of this kind.
-    #[error("this machine cannot hold `{kind}` sandboxes: {reason}")]
+    /// Sandboxes of this kind cannot be made with these settings on this machine.
+    #[error("`{kind}` sandboxes cannot be made here: {reason}")]
     Refused {
         /// Name of the kind.
         kind: &'static str,
-        /// What the machine refuses.
+        /// The missing setting, or what the machine refuses.
         reason: String,
     },
     /// An operation on the file system failed.

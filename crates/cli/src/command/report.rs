@@ -56,7 +56,11 @@ pub fn run(global: &Global, args: &ReportArgs, terminal: &Terminal) -> Result<Ex
     if kind.is_directory() && file.is_none() {
         return Err(needs_directory(kind).hint(format!("write `--format {name}=DIR`")));
     }
-    let (store, run) = args.place.find(global, args.run_id.as_deref().or(args.run.as_deref()), "latest")?;
+    let found = args.place.find(global, args.run_id.as_deref().or(args.run.as_deref()), "latest");
+    let (store, run) = found.map_err(|error| match args.run.as_deref().and_then(report::find) {
+        Some(kind) => error.hint(format!("`trialrun report --format {}` writes that report", kind.name)),
+        None => error,
+    })?;
     let warnings = Warnings::default();
     let mut options = match (&file, &collector) {
         (Some(file), _) => to_file(kind, file)?,

@@ -169,6 +169,13 @@ fn no_attack_passes(kind: &str, share: usize, prepared: impl Fn(Project) -> Proj
     let folders = [cargo, Path::new("/usr/bin"), Path::new("/usr/local/bin")];
     let has = |program: &String| folders.iter().any(|folder| folder.join(program).exists());
     table.projects.retain(|_, project| project.needs.as_ref().is_none_or(has));
+    if kind == "daytona" {
+        // The machines of the stand-in share a file system, where each has another folder, so absolute paths lead elsewhere.
+        table.projects.remove("ctest");
+        table
+            .attacks
+            .retain(|name, _| !["links-result-out", "links-result-to-temporary-file"].contains(&name.as_str()));
+    }
     let project = prepared(Project::new(env!("CARGO_BIN_EXE_trialrun")).path_first(cargo));
     project.write("trialrun.yaml", &format!("sandbox: {{provider: {kind}, network: open}}\n"));
     let (all, is_local) = (std::env::var_os(ALL).is_some(), kind == "local");
@@ -228,7 +235,7 @@ fn mistake(table: &Table, trial: &Value) -> Option<String> {
         }
     };
     let is_right = is_right && attack.is_none_or(|attack| attack.signs.iter().all(is_marked));
-    (!is_right).then(|| format!("{title}: {}, {signs:?}, {findings:?}", trial["outcome"]))
+    (!is_right).then(|| format!("{title}: {}, {}, {signs:?}, {findings:?}", trial["outcome"], trial["because"]))
 }
 
 /// Returns the case of an attack on a project.

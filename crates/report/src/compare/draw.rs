@@ -259,10 +259,14 @@ impl CaseChange {
         text.push('\n');
         match &self.evidence {
             Some(evidence) => {
-                if !self.is_single() {
-                    text.push_str(&format!("      {}\n", paint.dim("one trial of each side:")));
+                let drawn = evidence.draw(paint);
+                // Trials that did not run have nothing to show.
+                if !drawn.trim().is_empty() {
+                    if !self.is_single() {
+                        text.push_str(&format!("      {}\n", paint.dim("one trial of each side:")));
+                    }
+                    text.push_str(&drawn);
                 }
-                text.push_str(&evidence.draw(paint));
             }
             None => {
                 let reason = self.after.reason.as_ref().filter(|_| self.change == Change::Regressed);

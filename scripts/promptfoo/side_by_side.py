@@ -80,16 +80,17 @@ ASSERTIONS = [
 TESTS = [
     {"threshold": 0.5, "assert": [{"type": "contains", "value": "fox"}, {"type": "contains", "value": "cat"}]},
     {"threshold": 0.6, "assert": [{"type": "contains", "value": "fox", "weight": 2}, {"type": "contains", "value": "cat"}]},
-    {"assert": [{"type": "contains", "value": "zebra", "weight": 0}, {"type": "regex", "value": "."}]},
+    {"assert": [{"type": "contains", "value": "zebra", "weight": 0}, {"type": "regex", "value": "o"}]},
     {"assert": [{"type": "assert-set", "threshold": 0.5, "weight": 3,
                  "assert": [{"type": "contains", "value": "fox"}, {"type": "contains", "value": "cat"}]},
                 {"type": "regex", "value": "o"}]},
     {"assert": [{"type": "assert-set", "weight": 3,
                  "assert": [{"type": "contains", "value": "o"}, {"type": "contains", "value": "fox", "weight": 3}]},
-                {"type": "regex", "value": "."}]},
+                {"type": "regex", "value": "o"}]},
     {"options": {"transform": "output.trim().split(/\\s+/).length"}, "assert": [{"type": "equals", "value": 9}]},
     {"options": {"prefix": "<p>", "suffix": "</p>"}, "assert": [{"type": "starts-with", "value": "<p>"}]},
     {"kind": "no-assertions", "assert": []},
+    {"kind": "matches-everything", "assert": [{"type": "regex", "value": "."}]},
     {"kind": "unknown-variable", "assert": [{"type": "contains", "value": "{{ txet }}"}]},
 ]
 
@@ -97,6 +98,7 @@ TESTS = [
 # says the same for users.
 DIFFERENCES = {
     "no-assertions/": "a test that asserts nothing is undecided here, and passes there",
+    "matches-everything/": "an assertion that every answer meets breaks the case here, and passes there",
     "unknown-variable/": "a variable that does not exist breaks the case here, and is empty there",
     "tool-call-f1": "a program that does not report its calls is undecided here if its answer names none",
     "not-is-valid-openai-tools-call": "`not-` inverts the verdict here, and is ignored there",

@@ -562,15 +562,15 @@ fn a_child_that_does_not_exit_is_killed_at_the_timeout() {
 scenario: stubborn
 system_prompt: Wait.
 model: scripted:model.yaml
-timeout: 4s
+timeout: 10s
 ",
     );
     let step = json!({"steps": [{"tools": [{"name": "Bash", "input": {"command": command}}]}, {"text": "never"}]});
     project.write("model.yaml", &step.to_string());
     let trial = trial(&project.report(&["case.yaml"], 1));
     assert_eq!(trial["outcome"], "failed", "{trial:#}");
-    assert_eq!((&trial["ending"]["kind"], &trial["ending"]["after_ms"]), (&json!("timed_out"), &json!(4000)));
-    assert!(trial["duration_ms"].as_u64().unwrap() < 15_000, "{}", trial["duration_ms"]);
+    assert_eq!((&trial["ending"]["kind"], &trial["ending"]["after_ms"]), (&json!("timed_out"), &json!(10_000)));
+    assert!(trial["duration_ms"].as_u64().unwrap() < 25_000, "{}", trial["duration_ms"]);
     pipe.wait_for_line("begun");
     pipe.wait_until_closed();
     project.no_process_is_left();
@@ -809,7 +809,7 @@ fn a_provider_that_is_being_retried_at_the_timeout_is_at_fault() {
     let retry =
         r#"printf '{"type":"system","subtype":"api_retry","attempt":1,"error_status":529,"error":"overloaded"}\n'"#;
     let project = Project::new(TRIALRUN).claude(&format!("{retry}; hear"));
-    project.write("case.yaml", "scenario: waits\nsystem_prompt: Work.\nuser_prompt: Begin.\ntimeout: 1s\n");
+    project.write("case.yaml", "scenario: waits\nsystem_prompt: Work.\nuser_prompt: Begin.\ntimeout: 3s\n");
     let report = project.report(&["case.yaml", "--retries", "0"], 3);
     let trial = &report["trials"][0];
     assert_eq!((&trial["outcome"], &trial["fault"]), (&json!("broken"), &json!("provider")), "{trial:#}");

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Statics that change nevertheless, with the reason.
-const KNOWN: [(&str, &str); 14] = [
+const KNOWN: [(&str, &str); 15] = [
     ("cli/src/log.rs LOG", "a process has one log"),
     ("cli/src/signals.rs LAST_SIGNAL", "signals are sent to a process"),
     ("cli/src/signals.rs LISTENING", "signals are sent to a process"),
@@ -22,6 +22,7 @@ const KNOWN: [(&str, &str); 14] = [
     ("script/src/compiled.rs COMPILED", "compiled modules by their text"),
     ("script/src/regex.rs POOL", "compiled expressions by their text"),
     ("script/src/runtime.rs NEXT", "ids that are unique in the process"),
+    ("session/src/run_lock.rs LOCKED", "the operating system gives locks to processes"),
 ];
 
 /// Statics without state of a run: idle threads, and the time at which a thread started.

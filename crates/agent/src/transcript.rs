@@ -52,7 +52,7 @@ impl ReportedCall {
         let name = text(function, &["name", "toolName", "tool_name"])?;
         let input = match given(function, "input").or_else(|| given(function, "args")) {
             Some(input) => input.clone(),
-            // A call without arguments has an empty object.
+            // The call may have had arguments that are not reported.
             None => given(function, "arguments").map_or(Value::Null, arguments),
         };
         let error = given(call, "error").filter(|error| **error != Value::Bool(false) && **error != "");

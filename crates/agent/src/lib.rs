@@ -29,6 +29,7 @@ mod command_line;
 mod conversation;
 mod custom;
 mod description;
+mod echo;
 mod engine;
 mod event_sink;
 pub mod evidence;
@@ -124,9 +125,8 @@ pub static AGENTS: &[&dyn Agent] = &[
     &acp::named::CLAUDE,
     &acp::named::CODEX,
     &recorded::Recorded,
+    &echo::Echo,
     &fake::Fake,
-    #[cfg(test)]
-    &tests::sample::Sample,
 ];
 
 /// An agent under test.

@@ -350,12 +350,19 @@ fn named(target: &str, request: &Request, problems: &mut Problems) -> Vec<Candid
     }
 }
 
-/// Returns the tests of the skills that a project without a folder of skills has for its agents.
+/// Returns the tests of the skills that projects have for their agents: the project of `request`, or the directories
+/// that it names. Projects with a folder of skills are left out.
 pub fn tests_of_installed_skills(request: &Request, problems: &mut Problems) -> Vec<Candidate> {
-    if request.skills_dir.is_dir() {
-        return Vec::new();
+    let is_bare = |root: &PathBuf| match *root == request.root {
+        true => !request.skills_dir.is_dir(),
+        false => root.is_dir() && !root.join(plugin::SKILLS_FOLDER).is_dir(),
+    };
+    let mut roots: Vec<PathBuf> = request.targets.iter().map(|target| path::resolve(&request.cwd, target)).collect();
+    if request.targets.is_empty() {
+        roots.push(request.root.clone());
     }
-    let folders = AGENT_FOLDERS.iter().map(|folder| request.root.join(folder));
+    roots.retain(is_bare);
+    let folders = roots.iter().flat_map(|root| AGENT_FOLDERS.iter().map(|folder| root.join(folder)));
     without_duplicates(folders.flat_map(|folder| tests_of_skills(&folder, request, problems)).collect())
 }
 

@@ -60,11 +60,12 @@ pub fn load(request: &Request) -> Loaded {
     let mut files = read_all(&candidates, &library);
     // The folder `tests` may be that of another test runner.
     let has_tests = files.iter().any(ReadFile::is_test);
-    if !has_tests && request.targets.is_empty() && request.skill.is_none() {
+    if !has_tests && request.skill.is_none() {
         let installed = discover::tests_of_installed_skills(request, &mut diagnostics);
         files.extend(read_all(&installed, &library));
         candidates.extend(installed);
-        diagnostics.extend(discover::nothing_there(request).filter(|_| candidates.is_empty()));
+        let is_empty = request.targets.is_empty() && candidates.is_empty();
+        diagnostics.extend(discover::nothing_there(request).filter(|_| is_empty));
     }
     library.modules.end_idle();
     let mut suites = Suites::default();

@@ -12,6 +12,7 @@
 pub mod browser;
 mod claude;
 mod disposition;
+pub mod foreign;
 mod fuzz;
 mod live;
 mod loopback;

@@ -4,5 +4,4 @@ pub(crate) mod contract;
 mod endings;
 pub(crate) mod harness;
 pub(crate) mod loopback;
-pub(crate) mod sample;
 mod vectors;

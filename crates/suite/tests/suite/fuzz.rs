@@ -55,7 +55,7 @@ fn no_dataset_makes_its_reader_panic() {
 
 #[test]
 fn no_task_of_waza_makes_its_reader_panic() {
-    let seeds: Vec<Vec<u8>> = super::foreign::WAZA_TASKS.iter().map(|(_, task)| task.as_bytes().to_vec()).collect();
+    let seeds: Vec<Vec<u8>> = testkit::foreign::WAZA_TASKS.iter().map(|(_, task)| task.as_bytes().to_vec()).collect();
     let suite = "scenario: s\nschemaVersion: \"2.0\"\nconfig: {}\nmetrics: []\ntasks: [task.yaml]\n";
     reads_beside(suite, "task.yaml", &seeds);
 }

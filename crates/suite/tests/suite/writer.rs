@@ -5,12 +5,9 @@ use std::path::Path;
 
 use model::{Arguments, AssertionScope, AssertionSpec, Case, CopyTree, FixtureFile, OuterFolder};
 use serde_json::{Value, json};
+use testkit::foreign::{corpus, write as write_foreign};
 use trialrun_suite::{Loaded, Written, WrittenFormat, write};
 
-use crate::foreign::{
-    corpus, write_dataset, write_harbor_task, write_plugin_case, write_promptfoo_files, write_vally_suite,
-    write_waza_suite,
-};
 use crate::scratch::Scratch;
 
 /// Writes what was loaded to `out`, and loads it again.
@@ -100,11 +97,11 @@ fn assertion(spec: &AssertionSpec, several: bool) -> Value {
 }
 
 /// Writes each suite of a corpus, and compares the cases. Returns the numbers of cases that were written and refused.
-fn compare(format: &str, prepare: impl Fn(&Scratch, &str, &str) -> String) -> (usize, usize) {
+fn compare(format: &str) -> (usize, usize) {
     let (mut all, mut refused) = (0, 0);
     for (name, content) in corpus(format) {
         let scratch = Scratch::new();
-        let target = prepare(&scratch, &name, &content);
+        let target = write_foreign(format, scratch.root(), &name, &content);
         let loaded = scratch.load(&[&target]);
         if loaded.has_errors() {
             continue;
@@ -140,52 +137,31 @@ fn compare(format: &str, prepare: impl Fn(&Scratch, &str, &str) -> String) -> (u
 
 #[test]
 fn tasks_of_harbor_become_conversations() {
-    let (written, refused) = compare("harbor", |scratch, name, content| {
-        let folder = format!("tasks/{}", name.trim_end_matches(".txt"));
-        write_harbor_task(scratch, &folder, content);
-        folder
-    });
+    let (written, refused) = compare("harbor");
     assert!(written >= 12 && refused >= 30, "{written} {refused}");
 }
 
 #[test]
 fn evaluations_of_skills_stay_evaluations() {
-    let prepare = |place: &'static str| {
-        move |scratch: &Scratch, _: &str, content: &str| {
-            crate::foreign::skill(scratch);
-            scratch.write(place, content);
-            place.to_owned()
-        }
-    };
-    let (written, _) = compare("evals", prepare("skills/s/evals/evals.json"));
+    let (written, _) = compare("evals");
     assert!(written >= 40, "{written}");
 }
 
 #[test]
 fn assertions_of_promptfoo_about_text_become_patterns() {
-    let (written, refused) = compare("promptfoo", |scratch, name, content| {
-        write_promptfoo_files(scratch);
-        let ending = name.rsplit_once('.').unwrap().1;
-        scratch.write(&format!("promptfooconfig.{ending}"), content);
-        format!("promptfooconfig.{ending}")
-    });
+    let (written, refused) = compare("promptfoo");
     assert!(written > 0 && refused > 0, "{written} {refused}");
 }
 
 #[test]
 fn cases_of_plugins_become_conversations() {
-    let (written, refused) = compare("plugin-eval", write_plugin_case);
+    let (written, refused) = compare("plugin-eval");
     assert!(written >= 20 && refused >= 20, "{written} {refused}");
 }
 
 #[test]
 fn suites_and_datasets_become_conversations() {
-    let all = [
-        ("vally", compare("vally", write_vally_suite)),
-        ("waza", compare("waza", write_waza_suite)),
-        ("inspect", compare("inspect", write_dataset)),
-        ("deepeval", compare("deepeval", write_dataset)),
-    ];
+    let all = ["vally", "waza", "inspect", "deepeval"].map(|format| (format, compare(format)));
     assert!(all.iter().all(|(_, (written, _))| *written > 0), "{all:?}");
 }
 
@@ -194,7 +170,7 @@ fn weights_thresholds_and_arms_are_written() {
     let scratch = Scratch::new();
     let case = "execution: {prompt: Go.}\ngraders:\n- {type: regex, name: a, pattern: x, weight: 3}\n\
                 - {type: tool_used, name: used, tool: Skill}\n- {type: regex, name: none, pattern: y, weight: 0}\n";
-    let target = write_plugin_case(&scratch, "c.yaml", case);
+    let target = write_foreign("plugin-eval", scratch.root(), "c.yaml", case);
     let (written, reloaded) = again(&scratch, &scratch.load(&[&target]), None);
     let text = String::from_utf8(written.files[0].content.clone()).unwrap();
     assert!(text.contains("# Not written, because it has no weight: `none`\n"), "{text}");
@@ -206,7 +182,7 @@ fn weights_thresholds_and_arms_are_written() {
     );
     let suite = "scoring: {threshold: 0.5, weights: {output-contains: 3}}\nstimuli:\n- name: c\n  prompt: Go.\n  graders:\n\
                  \x20 - {type: output-contains, config: {substring: Lake}}\n  - {type: file-not-matches, config: {path: a, pattern: /x/}}\n";
-    let target = write_vally_suite(&scratch, "", suite);
+    let target = write_foreign("vally", scratch.root(), "", suite);
     let (written, reloaded) = again(&scratch, &scratch.load(&[&target]), None);
     let text = String::from_utf8(written.files[0].content.clone()).unwrap();
     assert!(text.contains("threshold: 0.5\n") && text.contains("pattern: \"(?i)Lake\"\n    weight: 3"), "{text}");
@@ -222,7 +198,7 @@ fn weights_thresholds_and_arms_are_written() {
 #[test]
 fn what_a_format_cannot_say_is_refused() {
     let scratch = Scratch::new();
-    write_harbor_task(&scratch, "tasks/a", "# ==> task.toml <==\n[agent]\n");
+    write_foreign("harbor", scratch.root(), "a", "# ==> task.toml <==\n[agent]\n");
     let loaded = scratch.load(&["tasks/a"]);
     let (written, _) = again(&scratch, &loaded, Some(WrittenFormat::Evals));
     assert_eq!((written.files.len(), written.cases), (0, 0));
@@ -235,7 +211,7 @@ fn what_a_format_cannot_say_is_refused() {
 #[test]
 fn keys_without_effect_become_comments() {
     let scratch = Scratch::new();
-    write_harbor_task(&scratch, "tasks/a", "# ==> task.toml <==\n[environment]\ncpus = 2\n");
+    write_foreign("harbor", scratch.root(), "a", "# ==> task.toml <==\n[environment]\ncpus = 2\n");
     let loaded = scratch.load(&["tasks/a"]);
     let (written, _) = again(&scratch, &loaded, None);
     let text = String::from_utf8(written.files[0].content.clone()).unwrap();

@@ -6,12 +6,12 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::tests::harness::{AgentHarness, case, configured};
-use crate::{Agent, fake, recorded};
+use crate::{Agent, echo, fake, recorded};
 
 /// Length of a huge answer, in bytes.
 pub(crate) const HUGE: usize = 1_000_000;
 
-/// How an agent behaves for a message. Every answer reports 3 input tokens and 4 output tokens.
+/// How an agent behaves for a message. Every answer reports 3 input tokens and 4 output tokens, but not that of `echo`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Act {
     /// Answers with this text.
@@ -131,6 +131,38 @@ impl AgentSetup for Directives {
                 Act::Fail | Act::Garbage | Act::Count => "!error as told".to_owned(),
             };
             message.text = format!("!tokens 3 4\n{does}");
+        }
+        Set { harness, _kept: None }
+    }
+
+    fn absent(&self) -> Option<Set> {
+        None
+    }
+}
+
+/// The `echo` agent, to which the user says the answer.
+pub(crate) struct Repeats;
+
+impl AgentSetup for Repeats {
+    fn name(&self) -> &'static str {
+        "echo"
+    }
+
+    fn agent(&self) -> &'static dyn Agent {
+        &echo::Echo
+    }
+
+    fn can(&self, act: &Act) -> bool {
+        matches!(act, Act::Say(_) | Act::Huge)
+    }
+
+    fn set(&self, acts: &[Act]) -> Set {
+        let mut harness = harness(acts);
+        for (message, act) in harness.case.messages.iter_mut().zip(acts) {
+            message.text = match act {
+                Act::Huge => "x".repeat(HUGE),
+                _ => act.word().trim_start_matches("say ").to_owned(),
+            };
         }
         Set { harness, _kept: None }
     }

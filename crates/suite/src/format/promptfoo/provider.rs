@@ -201,7 +201,7 @@ impl Reading<'_> {
         let (scheme, rest) = id.split_once(':').unwrap_or((id, ""));
         match scheme {
             "echo" => {
-                let agent = json!({"type": "subprocess", "command": ["cat"], "mode": "oneshot", "input": "stdin"});
+                let agent = json!({"type": "echo"});
                 (provider.takes_any_text, provider.echoes) = (true, true);
                 self.configured(&mut provider, placed(&agent, written.at));
             }

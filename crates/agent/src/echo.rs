@@ -49,8 +49,7 @@ impl Agent for Echo {
     }
 
     fn open<'a>(&'a self, context: SessionContext) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>> {
-        let session =
-            EchoSession { session_id: context.session_id("echo"), step_recorder: StepRecorder::default() };
+        let session = EchoSession { session_id: context.session_id("echo"), step_recorder: StepRecorder::default() };
         Box::pin(std::future::ready(Ok(Box::new(session) as Box<dyn Session>)))
     }
 }

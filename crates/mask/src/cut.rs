@@ -75,6 +75,19 @@ impl Parts {
     }
 }
 
+/// The encoded forms of secrets.
+pub(super) struct Encoded {
+    forms: Vec<Vec<u8>>,
+    /// All forms, separated by spaces, so that one search finds a line that is within any of them.
+    joined: Vec<u8>,
+}
+
+impl Encoded {
+    pub(super) fn new(forms: Vec<Vec<u8>>) -> Self {
+        Self { joined: forms.join(&b' '), forms }
+    }
+}
+
 /// Calls `found` with each range in `text` next to a cut that is part of one of `forms`. With `shapes`, also calls it
 /// with ranges next to an ellipsis that look like part of a key, or of a URL with a password.
 pub(super) fn search<'s>(
@@ -116,7 +129,7 @@ pub(super) fn search<'s>(
 /// Calls `found` with each range in `text` next to a line end that is part of one of the `encoded` secrets, and with
 /// each line that is within one. Programs such as `base64` and `xxd` wrap their output, and lines may arrive one by
 /// one, so each line is searched on its own.
-pub(super) fn search_lines(text: &[u8], parts: &Parts, encoded: &[Vec<u8>], mut found: impl FnMut(Range<usize>)) {
+pub(super) fn search_lines(text: &[u8], parts: &Parts, encoded: &Encoded, mut found: impl FnMut(Range<usize>)) {
     let mut start = 0;
     for line in text.split_inclusive(|byte| *byte == b'\n') {
         let end = start + line.trim_ascii_end().len();
@@ -126,17 +139,16 @@ pub(super) fn search_lines(text: &[u8], parts: &Parts, encoded: &[Vec<u8>], mut 
             continue;
         }
         let line = &text[from..end];
-        let is_within = |form: &Vec<u8>| form.len() > line.len() && memmem::find(form, line).is_some();
         let is_digit = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_');
         // Few other lines contain no space, so the search costs nothing for most lines.
         let may_be_within = (MIN_WITHIN_BYTES..parts.longest).contains(&line.len()) && line.iter().all(is_digit);
-        if may_be_within && encoded.iter().any(is_within) {
+        if may_be_within && memmem::find(&encoded.joined, line).is_some() {
             found(from..end);
             continue;
         }
         let is_enough = |length: &usize| *length >= MIN_LINE_PART_BYTES;
-        parts.begun(encoded, line).filter(is_enough).into_iter().for_each(|length| found(end - length..end));
-        parts.ended(encoded, line).filter(is_enough).into_iter().for_each(|length| found(from..from + length));
+        parts.begun(&encoded.forms, line).filter(is_enough).into_iter().for_each(|length| found(end - length..end));
+        parts.ended(&encoded.forms, line).filter(is_enough).into_iter().for_each(|length| found(from..from + length));
     }
 }
 

@@ -32,7 +32,7 @@ use std::sync::Arc;
 use regex::bytes::{Regex, RegexBuilder};
 use serde_json::Value;
 
-use self::cut::Parts;
+use self::cut::{Encoded, Parts};
 use self::events::Pass;
 pub use self::finder::Finder;
 pub use self::key_block::KeyBlocks;
@@ -74,14 +74,14 @@ struct Values {
     /// Finds parts of the forms.
     parts: Parts,
     /// Forms in the digits of an encoding, which may be wrapped into lines, and the finder of their parts.
-    wrapped: Option<(Parts, Vec<Vec<u8>>)>,
+    wrapped: Option<(Parts, Encoded)>,
 }
 
 impl Values {
     /// Returns `None` if there are no forms.
     fn of(Forms { all: forms, encoded }: Forms) -> Option<Self> {
         let (finder, parts) = (alternation(forms.iter().map(Vec::as_slice))?, Parts::new(&forms)?);
-        let wrapped = Parts::new(&encoded).map(|parts| (parts, encoded));
+        let wrapped = Parts::new(&encoded).map(|parts| (parts, Encoded::new(encoded)));
         Some(Self { forms, finder, parts, wrapped })
     }
 }

@@ -186,7 +186,7 @@ fn dataset(folder: Folder<'_>, _: &str, content: &str) -> String {
         .write("note.txt", "note\n")
         .write("folder/c.txt", "c\n")
         .write("setup.sh", "touch ready\n")
-        .write("model.yaml", "steps: []\n")
+        .write("model.yaml", "steps: [{text: At the lake.}]\n")
         .write("suite.yaml", parts.next().unwrap_or_default());
     for part in parts {
         let (name, data) = part.split_once('\n').expect("a name in a line of its own");

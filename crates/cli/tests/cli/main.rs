@@ -34,6 +34,7 @@ mod faults;
 mod faulty_providers;
 mod fixtures_run;
 mod fixtures_vectors;
+mod foreign;
 mod forks;
 mod generation;
 mod hooks;

@@ -129,10 +129,9 @@ impl<'a> Planner<'a> {
             return;
         }
         let found = self.problems.split_off(problems);
-        // Some formats have a file for each assertion, in a folder next to the case.
-        let folder = case.source.file.rsplit_once('/').map(|(folder, _)| format!("{folder}/graders/"));
+        // Some formats have assertions in other files than the case.
         let is_of_case = |file: &str| {
-            *file == *case.source.file || folder.as_ref().is_some_and(|folder| file.starts_with(folder.as_str()))
+            *file == *case.source.file || case.assertions.iter().any(|made| *file == *made.node.source.path)
         };
         let is_own = |problem: &Diagnostic| {
             problem.is_error() && problem.source.as_ref().is_some_and(|place| is_of_case(&place.file))

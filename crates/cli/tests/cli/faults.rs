@@ -214,8 +214,10 @@ fn recovers(agent: RealAgent) {
     let trial = only_trial(&project.report(&["case.yaml"], 0));
     let hits: Vec<_> = trial["injected_faults"].as_array().unwrap().iter().map(|fault| &fault["hits"]).collect();
     assert_eq!(hits, [&json!([1]), &json!([3])], "{trial:#}");
-    // Failed attempts are neither turns nor usage.
-    assert_eq!((&trial["turn_count"], &trial["usage"]["total"]), (&json!(2), &json!(220)), "{trial:#}");
+    // Failed attempts are neither turns nor usage, but Claude Code may count the part of a response that arrived.
+    assert_eq!((&trial["turn_count"], &trial["usage"]["input"]), (&json!(2), &json!(200)), "{trial:#}");
+    let output = trial["usage"]["output"].as_u64().unwrap();
+    assert!(output == 20 || (agent.program == "claude" && output > 20), "{trial:#}");
     assert_eq!((&trial["integrity"], &trial["tool_calls"][0]["name"]), (&json!([]), &json!("Bash")));
 }
 

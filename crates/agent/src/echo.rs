@@ -3,13 +3,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use grade::KnownTools;
 use model::decode::{Fields, Problems};
-use model::{Case, Diagnostic, Ending, Node, Usage, UserMessage};
+use model::{Diagnostic, Ending, Node, Usage, UserMessage};
 use sandbox::{BoxFuture, Breakage};
 
 use super::step_recorder::StepRecorder;
-use super::{Agent, CaseContext, Costs, Description, RunState, SessionContext};
+use super::{Agent, Costs, Description, RunState, SessionContext};
 use crate::session::Session;
 use crate::turn::{Turn, finished};
 
@@ -31,10 +30,6 @@ impl Agent for Echo {
         &DESCRIPTION
     }
 
-    fn known_tools(&self, _case: &Case) -> KnownTools<'static> {
-        KnownTools::AtLeast(&[])
-    }
-
     fn check_config(&self, config: &Node, _directory: &Path, _state: &Arc<RunState>) -> Vec<Diagnostic> {
         let mut problems = Problems::new();
         if let Some(mut fields) = Fields::of(config, "the configuration of `echo`", &mut problems) {
@@ -42,10 +37,6 @@ impl Agent for Echo {
             fields.finish(&mut problems);
         }
         problems
-    }
-
-    fn check(&self, _context: &CaseContext<'_>) -> Vec<Diagnostic> {
-        Vec::new()
     }
 
     fn open<'a>(&'a self, context: SessionContext) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>> {

@@ -11,13 +11,8 @@ use serde_json::{Map, Value, json};
 use testkit::foreign::{corpus, folder, formats, write};
 use testkit::{Project, ScriptedProvider};
 
-/// Files with settings that neither agent can follow, such as MCP servers and faults of a model.
-const UNABLE: [(&str, &str); 4] = [
-    ("evals", "own-keys.json"),
-    ("waza", "all-keys.yaml"),
-    ("waza", "mock-with-schema.yaml"),
-    ("waza", "mocks-unsupported.yaml"),
-];
+/// File with faults of the model, which neither agent has.
+const UNABLE: (&str, &str) = ("evals", "own-keys.json");
 
 /// Answers the questions of a request to the judge. The schema of the answer has the ids of the questions and the verdicts.
 fn judgement(request: &Value) -> Value {
@@ -71,7 +66,7 @@ fn check(format: &str, sandbox: &str) {
     );
     let read = std::fs::read_to_string(folder().join(format!("{format}.txt"))).unwrap();
     let is_refused = |name: &str| {
-        UNABLE.contains(&(format, name))
+        UNABLE == (format, name)
             || read.split("\n\n").any(|part| part.starts_with(&format!("{name}\n")) && part.contains("\n  refused: "))
     };
     let mut outcomes: BTreeMap<String, Vec<String>> = BTreeMap::new();

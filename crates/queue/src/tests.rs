@@ -129,6 +129,9 @@ fn a_worker_whose_lease_has_expired_cannot_finish_the_trial() {
     let first = queue.claim(&slow).unwrap();
     queue.wait(queue.database.append(&first, 0, b"begin"));
     queue.sql("UPDATE queue_trials SET lease_until = now() - interval '1 second'");
+    // The coordinator may be dead at that time.
+    assert_eq!(queue.wait(queue.database.heartbeat(&slow)), [], "an expired lease is not extended");
+    assert!(!queue.finish(&first, "slow", 5.0), "its time was the time of a worker that did not work");
     let lost = queue.wait(queue.database.sweep("r"));
     assert_eq!(lost, [LostTrial { trial: "t".into(), reason: "the worker on h (process 1) no longer answers".into() }]);
     assert_eq!(queue.claimed(&other), None, "it waits for its coordinator");

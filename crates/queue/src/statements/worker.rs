@@ -119,11 +119,11 @@ impl Database {
         .await
     }
 
-    /// Announces a worker, extends its leases, and returns them.
+    /// Announces a worker, extends its leases that have not expired, and returns them.
     pub(crate) async fn heartbeat(&self, worker: &Announcement) -> Result<Vec<Held>, QueueError> {
         let sql = format!(
             "UPDATE queue_trials AS trial SET lease_until = now() + {LEASE} FROM queue_runs AS run
-             WHERE run.id = trial.run AND trial.worker = $1 AND trial.state = 'leased'
+             WHERE run.id = trial.run AND trial.worker = $1 AND trial.state = 'leased' AND trial.lease_until >= now()
              RETURNING trial.run, trial.id, trial.attempt, trial.is_cancelled, run.state"
         );
         let held = |row: &Row| Held {
@@ -226,14 +226,15 @@ impl Database {
             let is_ours = client
                 .execute(
                     "UPDATE queue_trials SET state = 'done', lease_until = NULL
-                     WHERE run = $1 AND id = $2 AND attempt = $3 AND worker = $4 AND state = 'leased'",
+                     WHERE run = $1 AND id = $2 AND attempt = $3 AND worker = $4 AND state = 'leased'
+                         AND lease_until >= clock_timestamp()",
                     &[&claim.run, &claim.trial, &claim.attempt, &worker],
                 )
                 .await?
                 == 1;
             client
                 .execute(
-                    "UPDATE queue_attempts SET ended_at = now(), is_late = state = 'lost',
+                    "UPDATE queue_attempts SET ended_at = now(), is_late = NOT $4 AND state <> 'finished',
                          state = CASE WHEN $4 THEN 'finished' ELSE state END
                      WHERE run = $1 AND trial = $2 AND attempt = $3",
                     &[&claim.run, &claim.trial, &claim.attempt, &is_ours],

@@ -52,6 +52,24 @@ pub fn write(format: &str, to: &Path, name: &str, content: &str) -> String {
     write(Folder(to), name, content)
 }
 
+/// Compares `text`, whose parts are separated by empty lines, with a file in the folder of all corpora. If
+/// `TRIALRUN_UPDATE_EXPECTED` is set, the file is written first.
+///
+/// # Panics
+/// Panics if they differ, with the first part that does, or if the file cannot be written.
+#[track_caller]
+pub fn compare(file: &str, text: &str) {
+    let path = folder().join(file);
+    if std::env::var_os("TRIALRUN_UPDATE_EXPECTED").is_some() {
+        fs::write(&path, text).expect("a file");
+    }
+    let expected = fs::read_to_string(&path).unwrap_or_default();
+    for (is, was) in text.split("\n\n").zip(expected.split("\n\n")) {
+        assert_eq!(is, was, "TRIALRUN_UPDATE_EXPECTED=1 rewrites {}", path.display());
+    }
+    assert_eq!(text.len(), expected.len());
+}
+
 /// A folder in which files are written.
 #[derive(Clone, Copy)]
 struct Folder<'a>(&'a Path);

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
-use testkit::foreign::{corpus, folder, formats, write};
+use testkit::foreign::{compare, corpus, folder, formats, write};
 use testkit::{Project, ScriptedProvider};
 
 /// File with faults of the model, which neither agent has.
@@ -96,15 +96,7 @@ fn check(format: &str, sandbox: &str) {
         outcomes.sort();
         writeln!(text, "{name}\n  {}\n", outcomes.join("\n  ")).unwrap();
     }
-    let path = folder().join(format!("outcomes/{format}.txt"));
-    if std::env::var_os("TRIALRUN_UPDATE_EXPECTED").is_some() {
-        std::fs::write(&path, &text).unwrap();
-    }
-    let expected = std::fs::read_to_string(&path).unwrap_or_default();
-    for (is, was) in text.split("\n\n").zip(expected.split("\n\n")) {
-        assert_eq!(is, was, "TRIALRUN_UPDATE_EXPECTED=1 rewrites {}", path.display());
-    }
-    assert_eq!(text.len(), expected.len());
+    compare(&format!("outcomes/{format}.txt"), &text);
 }
 
 /// Describes the outcome of a trial in a line: which assertions are not met, and why a trial is broken.

@@ -5,7 +5,7 @@
 use std::fmt::Write as _;
 
 use model::{Case, Severity};
-use testkit::foreign::{corpus, folder, write};
+use testkit::foreign::{compare, corpus, folder, write};
 use trialrun_suite::{Loaded, Treatment};
 
 use crate::scratch::Scratch;
@@ -123,15 +123,7 @@ fn check(format: &str) {
         let described = described(&loaded).replace(&format!("{}/", scratch.root().display()), "");
         writeln!(text, "{name}\n{described}").unwrap();
     }
-    let path = folder().join(format!("{format}.txt"));
-    if std::env::var_os("TRIALRUN_UPDATE_EXPECTED").is_some() {
-        std::fs::write(&path, &text).unwrap();
-    }
-    let expected = std::fs::read_to_string(&path).unwrap_or_default();
-    for (is, was) in text.split("\n\n").zip(expected.split("\n\n")) {
-        assert_eq!(is, was, "TRIALRUN_UPDATE_EXPECTED=1 rewrites {}", path.display());
-    }
-    assert_eq!(text.len(), expected.len());
+    compare(&format!("{format}.txt"), &text);
 }
 
 #[test]

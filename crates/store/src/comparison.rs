@@ -57,10 +57,14 @@ pub(crate) struct StoredRun {
     pub(crate) documents: [Option<String>; DOCUMENTS.len()],
 }
 
-/// A trial as stored: the location of its events, and the values of [`COLUMNS`].
+/// A trial as stored.
 pub(crate) struct StoredTrial {
+    /// Location of its events.
     pub(crate) place: PackRange,
+    /// Values of [`COLUMNS`].
     pub(crate) columns: Vec<Column<'static>>,
+    /// Its [fingerprint](TestFiles::fingerprint), by which trials of several runs are compared.
+    pub(crate) settings: Column<'static>,
 }
 
 /// Compares a run with its chain. `read` returns the pack with that number, if there is one.
@@ -76,8 +80,15 @@ pub(crate) fn compare(
         let reason = "its hash was removed".to_owned();
         return Ok(Verification::Changed { differences: vec![Difference { trial: None, reason }] });
     };
-    let mut found =
-        Comparison { run, read, packs: Packs::default(), finished: 0, last: Vec::new(), differences: Vec::new() };
+    let mut found = Comparison {
+        run,
+        files: None,
+        read,
+        packs: Packs::default(),
+        finished: 0,
+        last: Vec::new(),
+        differences: Vec::new(),
+    };
     let mut previous = start(id);
     for link in std::mem::take(&mut found.run.links) {
         previous = found.link(&previous, &link)?;
@@ -99,6 +110,8 @@ pub(crate) fn compare(
 struct Comparison<R> {
     /// Trials and events that no link has covered yet, and everything else of the run.
     run: StoredRun,
+    /// Its test files, if this version recorded it.
+    files: Option<TestFiles>,
     read: R,
     packs: Packs,
     /// Number of trials covered by links.
@@ -137,6 +150,14 @@ impl<R: FnMut(i64) -> Result<Option<Vec<u8>>, StoreError>> Comparison<R> {
                 self.differ(None, format!("its event {} was changed", stored.seq));
             }
             Some(line) => {
+                if self.last.is_empty()
+                    && let Some(Event::RunStarted(info)) =
+                        event(&line).ok().and_then(|(_, event)| Some(event.known()?.event))
+                    // Another version may compute other fingerprints.
+                    && info.trialrun_version == env!("CARGO_PKG_VERSION")
+                {
+                    self.files = Some(TestFiles::of(&info));
+                }
                 self.last.truncate(1);
                 self.last.push(line);
             }
@@ -163,6 +184,11 @@ impl<R: FnMut(i64) -> Result<Option<Vec<u8>>, StoreError>> Comparison<R> {
         let record = last.and_then(|(_, event)| event.known()).map(|envelope| envelope.event);
         if let Some(Event::TrialFinished(record)) = record {
             self.columns(id, &record, &trial.columns);
+            let settings = self.files.as_ref().map(|files| Column::from(files.fingerprint(&record)));
+            // Older trials have none.
+            if trial.settings != Column::Null && settings.is_some_and(|settings| !settings.is_same(&trial.settings)) {
+                self.differ(Some(id), "`settings` in the list of trials does not match its events");
+            }
         }
         Ok(())
     }

@@ -99,12 +99,13 @@ pub(super) async fn links(session: &mut Session, run: i64) -> Result<Vec<Link>, 
 }
 
 async fn trials(session: &mut Session, run: i64) -> Result<HashMap<String, StoredTrial>, PostgresError> {
-    let select = format!("SELECT id, pack, pack_start, pack_end, {} FROM trials WHERE run = $1", COLUMNS.join(", "));
+    let select =
+        format!("SELECT id, pack, pack_start, pack_end, settings, {} FROM trials WHERE run = $1", COLUMNS.join(", "));
     let mut trials = HashMap::new();
     for row in session.query(&select, &[&run]).await? {
         let place = PackRange::new(row.try_get(1)?, row.try_get(2)?, row.try_get(3)?);
-        let columns = (0..COLUMNS.len()).map(|at| column(&row, at + 4)).collect::<Result<_, _>>()?;
-        trials.insert(row.try_get(0)?, StoredTrial { place, columns });
+        let columns = (0..COLUMNS.len()).map(|at| column(&row, at + 5)).collect::<Result<_, _>>()?;
+        trials.insert(row.try_get(0)?, StoredTrial { place, columns, settings: column(&row, 4)? });
     }
     Ok(trials)
 }

@@ -47,12 +47,14 @@ fn columns<T: FromSql, const N: usize>(
 }
 
 fn trials(transaction: &Transaction<'_>, run: i64) -> rusqlite::Result<HashMap<String, StoredTrial>> {
-    let select =
-        format!("SELECT pack, pack_start, pack_end, id, {} FROM trials WHERE run = ?1 ORDER BY no", COLUMNS.join(", "));
+    let select = format!(
+        "SELECT pack, pack_start, pack_end, id, settings, {} FROM trials WHERE run = ?1 ORDER BY no",
+        COLUMNS.join(", ")
+    );
     let mut select = transaction.prepare_cached(&select)?;
     let stored = |row: &Row<'_>| {
-        let columns = (0..COLUMNS.len()).map(|at| row.get::<_, Column<'static>>(at + 4)).collect::<Result<_, _>>()?;
-        Ok((row.get(3)?, StoredTrial { place: place(row)?, columns }))
+        let columns = (0..COLUMNS.len()).map(|at| row.get::<_, Column<'static>>(at + 5)).collect::<Result<_, _>>()?;
+        Ok((row.get(3)?, StoredTrial { place: place(row)?, columns, settings: row.get(4)? }))
     };
     select.query_map([run], stored)?.collect()
 }

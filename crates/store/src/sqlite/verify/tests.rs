@@ -89,6 +89,10 @@ fn a_changed_removed_or_added_trial_is_named() {
     assert_eq!(after("UPDATE trials SET cost_usd = 0 WHERE case_id = 'c'").len(), 1);
     assert_eq!(after("UPDATE trials SET most_score = 0.25 WHERE case_id = 'c'").len(), 1);
     assert!(after("UPDATE trials SET least_score = NULL, most_score = NULL").is_empty(), "older trials have none");
+    assert_eq!(
+        after("UPDATE trials SET settings = settings + 1 WHERE case_id = 'b'"),
+        [format!("{}: `settings` in the list of trials does not match its events", id("b"))]
+    );
     let removed = after("DELETE FROM trials WHERE case_id = 'c'");
     assert_eq!(removed[0], format!("{c}: it was removed"));
     let hidden = after(

@@ -365,21 +365,23 @@ fn trials_that_differ_inside_a_sub_agent_are_aligned_there() {
     let program = browser::installed();
     let folder = tempfile::tempdir().unwrap();
     let page = folder.path().join("sub.html");
-    let steps = |command: &str| {
+    let steps = |command: &str, id: u64| {
         [
             call("task", &json!({ "command": "delegate" }), None),
             call("same", &json!({ "command": "ls" }), Some("task")),
             call("sub", &json!({ "command": command }), Some("task")),
             call("last", &json!({ "command": "git push" }), None),
+            call("id", &json!({ "id": id }), None),
         ]
     };
-    written_all(&page, "sub", &[&steps("cat a"), &steps("cat b")]);
+    written_all(&page, "sub", &[&steps("cat a", 9_007_199_254_740_992), &steps("cat b", 9_007_199_254_740_993)]);
     let mut browser = Browser::start(&program);
     let browser = &mut browser;
     open(browser, &page, "#/compare/s%3A%3Asub%40fake%231/s%3A%3Asub%40fake%232");
     assert_eq!(text(browser, "#apart"), "First difference: step 3");
     assert_eq!(text(browser, ".pair:not(.same):not(.head) .label"), "Turn 3, sub-agent, #1");
     assert_eq!(count(browser, ".pair.same"), 3, "the steps after the sub-agent are the same again");
+    assert_eq!(count(browser, ".pair:not(.same):not(.head)"), 2, "ids of 64 bits are told apart");
     assert!(browser.problems.is_empty(), "{:?}", browser.problems);
 }
 

@@ -70,10 +70,17 @@ async function load(trial) {
   const key = `${trial.id}\n${trial.outcome ? '' : JSON.stringify(trial)}`;
   if (opened.has(key)) return opened.get(key);
   const stream = (await compressed(trial)).stream().pipeThrough(new DecompressionStream('deflate-raw'));
-  const transcript = await new Response(stream).json();
+  const text = await new Response(stream).text();
+  const transcript = JSON.parse(text, /\d{16}/.test(text) ? exact : undefined);
   opened.set(key, transcript);
   if (opened.size > 8) opened.delete(opened.keys().next().value);
   return transcript;
+}
+
+/** Keeps whole numbers that a JavaScript number cannot hold, such as ids of 64 bits, as they are written. */
+function exact(key, value, context) {
+  const isRounded = typeof value === 'number' && Number.isInteger(value) && !Number.isSafeInteger(value);
+  return isRounded && context?.source && JSON.rawJSON ? JSON.rawJSON(context.source) : value;
 }
 
 /** Returns the other trials of the same case, by arm and repetition. */

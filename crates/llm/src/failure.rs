@@ -151,11 +151,16 @@ impl FailureKind {
 
 /// Vendors' codes and phrases that determine the kind regardless of the status. Phrases are for errors without a code.
 const BY_WORD: &[(FailureKind, &[&str], &[&str])] = &[
+    // A request that is larger than what the account may send in a minute is not too long for the model.
+    (FailureKind::RateLimit, &[], &["tokens per min", "requests per min"]),
     (
         FailureKind::ContextTooLong,
         &["context_length_exceeded", "request_too_large", "exceed_context_size_error"],
         &[
             "prompt is too long",
+            "input is too long",
+            "input tokens exceed",
+            "maximum prompt length",
             "maximum context length",
             "context window",
             "exceed context limit",
@@ -276,7 +281,10 @@ mod tests {
             (503, "", "", Overloaded),
             (400, "context_length_exceeded", "", ContextTooLong),
             (400, "invalid_request_error", "prompt is too long: 210000 tokens > 200000 maximum", ContextTooLong),
+            (400, "", "This model's maximum prompt length is 131072 but the request contains 537812.", ContextTooLong),
+            (400, "", "Input is too long for requested model.", ContextTooLong),
             (413, "", "", ContextTooLong),
+            (413, "tokens", "Request too large on tokens per minute (TPM): Limit 6000, Requested 9000", RateLimit),
             (400, "content_filter", "", ContentFilter),
             (400, "invalid_request_error", "Output blocked by content filtering policy", ContentFilter),
             (400, "invalid_request_error", "temperature: too high", BadRequest),

@@ -29,7 +29,8 @@ pub fn read_csv(source: &Arc<Source>, delimiter: u8, problems: &mut Problems) ->
         }
         let span = trimmed(text, start, position(&reader));
         let at = |message: String| Diagnostic::error(message).at(source.excerpt(span));
-        if has_open_quote(source.text.get(span.start()..span.end()).unwrap_or_default()) {
+        let is_last = position(&reader) >= text.len();
+        if has_open_quote(source.text.get(span.start()..span.end()).unwrap_or_default(), is_last) {
             problems.push(
                 at("a quote is opened and never closed".to_owned()).help("a quote inside of quotes is doubled: `\"\"`"),
             );
@@ -51,6 +52,7 @@ pub fn read_csv(source: &Arc<Source>, delimiter: u8, problems: &mut Problems) ->
                     "if `{number}` is one number, write `{}`, or put it in quotes",
                     number.replace(',', ".")
                 )),
+                None if record.len() < expected => problem.help("a cell may be empty, but its delimiter must be there"),
                 None => problem.help("put a cell that contains the delimiter in quotes"),
             });
             continue;
@@ -106,10 +108,9 @@ fn trimmed(text: &str, start: usize, end: usize) -> Span {
     Span::new(start, end)
 }
 
-/// Returns `true` if a record spans several lines because a quote in it is never closed: the parser then treats the
-/// rest of the file as one cell.
-fn has_open_quote(record: &str) -> bool {
-    record.contains('\n') && record.matches('"').count() % 2 == 1
+/// Returns `true` if a quote in a record is never closed: the parser then treats the rest of the file as one cell.
+fn has_open_quote(record: &str, is_last: bool) -> bool {
+    (is_last || record.contains('\n')) && record.matches('"').count() % 2 == 1
 }
 
 /// Returns the names of the columns, and reports empty and repeated ones.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use model::decode::{self, Fields, Problems};
-use model::{Arguments, AssertionScope, AssertionSpec, Node, NodeKind, OutcomeRule, Scoring, Spanned};
+use model::{Arguments, AssertionScope, AssertionSpec, Diagnostic, Node, NodeKind, OutcomeRule, Scoring, Spanned};
 
 use super::foreign::share;
 
@@ -80,6 +80,13 @@ fn entry(item: &Node, problems: &mut Problems) -> Option<AssertionSpec> {
         let weight = fields.positive("weight", problems);
         return Some(spec(item, id.unwrap_or_default(), kind, weight, Arguments::Brief(value)));
     }
+    if item.get("type").is_none()
+        && let Some((key, near)) = misspelt(&mut fields)
+    {
+        let problem = Diagnostic::error(format!("an assertion has no key `{}`", key.value));
+        problems.push(problem.at(item.source.excerpt(key.span)).suggest(Some(near)));
+        return None;
+    }
     let id = fields.text("id", problems).unwrap_or_default();
     let kind = fields.required_text("type", problems);
     let place = fields.get("type");
@@ -96,6 +103,13 @@ fn single_key(fields: &mut Fields<'_>) -> Option<(Spanned<String>, Node)> {
     let mut others = fields.unread();
     let (kind, value) = others.next()?;
     others.next().is_none().then(|| (kind.clone(), value.clone()))
+}
+
+/// Returns a key that is not one of the common ones but similar to one, and that one.
+fn misspelt(fields: &mut Fields<'_>) -> Option<(Spanned<String>, &'static str)> {
+    fields
+        .unread()
+        .find_map(|(key, _)| Some((key.clone(), model::nearest(&key.value, BESIDE.into_iter().chain(["type"]))?)))
 }
 
 fn spec(item: &Node, id: String, kind: Spanned<String>, weight: Option<f64>, arguments: Arguments) -> AssertionSpec {

@@ -112,6 +112,7 @@ assertions:
   - 7
   - {}
   - { contains: x, weight: 0 }
+  - { contains: x, weigth: 2 }
 skip: 1
 quarantine: { reason: 5, sinc: x, since: yesterday }
 user: { persona: x }
@@ -130,6 +131,7 @@ user: { persona: x }
         "an assertion must be a map, not a number",
         "an assertion has no `type`",
         "`weight` must be greater than 0, not 0",
+        "an assertion has no key `weigth`",
         "`skip` must be true, false or the reason, not a number",
         "`since` must be a date such as `2026-01-31`",
         "unknown key `sinc` in `quarantine`",

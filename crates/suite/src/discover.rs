@@ -297,7 +297,11 @@ fn unread(path: &Path, root: &Path) -> Option<Diagnostic> {
     let folder = folder.filter(|_| is_test(path))?;
     let text = document::guess(path)?;
     if is_like(folder, &[EVALS_FOLDER]) && format::are_evals(&text) && name != EVALS_FILE {
-        return Some(misnamed_file(EVALS_FILE).help("or name it as a target"));
+        let problem = misnamed_file(EVALS_FILE).help("or name it as a target");
+        return Some(match Language::from_path(path) {
+            Some(Language::Yaml) => problem.help("the file of that name must be JSON"),
+            _ => problem,
+        });
     }
     let is_meant = match format::named(path) {
         Some((format, _)) => (format.is_meant)(path, &text),
@@ -545,6 +549,9 @@ fn search<'a>(
     WalkDir::new(directory).follow_links(true).sort_by_file_name().into_iter().filter_entry(entered)
 }
 
+/// File in each directory to which a run wrote artefacts.
+const ARTIFACTS_INDEX: &str = ".trialrun-artifacts";
+
 /// Returns `true` if a search descends into `entry`.
 fn is_entered(entry: &DirEntry) -> bool {
     if entry.depth() == 0 || !entry.file_type().is_dir() {
@@ -554,7 +561,7 @@ fn is_entered(entry: &DirEntry) -> bool {
     !name.starts_with(b".")
         && name != b"fixtures"
         && name != b"node_modules"
-        && !entry.path().join("CACHEDIR.TAG").exists()
+        && ["CACHEDIR.TAG", ARTIFACTS_INDEX].iter().all(|mark| !entry.path().join(mark).exists())
 }
 
 /// Returns `true` for a folder of a skill.
@@ -570,7 +577,8 @@ fn is_in_task(entry: &DirEntry) -> bool {
 }
 
 /// Returns every file below `directory` that may be a suite. The following are skipped: hidden folders, files that
-/// start with `_`, folders of fixtures and packages, build caches, and everything in a skill except its tests.
+/// start with `_`, folders of fixtures and packages, build caches, what runs wrote, and everything in a skill except its
+/// tests.
 fn below(directory: &Path, reason: DiscoveryReason, request: &Request) -> Vec<Candidate> {
     let mut found = Vec::new();
     for entry in search(directory, request, |entry| is_entered(entry) && !is_in_skill(entry) && !is_in_task(entry))

@@ -156,6 +156,11 @@ fn recorded(store: &dyn Store, workspace: &Path, iteration: Option<&str>) -> Res
     let names = || workspace.iter().rev().filter_map(|name| name.to_str());
     let skill = names().find_map(|name| name.strip_suffix("-workspace")).filter(|skill| *skill != "eval");
     let iteration = iteration.or_else(|| names().next()?.strip_prefix("iteration-"));
+    if iteration.is_none() && !names().any(|name| name.ends_with("-workspace")) {
+        let message =
+            format!("{} does not exist, and its name is not that of a skill's workspace", workspace.display());
+        return Err(CliError::usage(message).hint("the workspace of the skill `NAME` is called `NAME-workspace`"));
+    }
     for run in store.runs(&RunFilter::default())? {
         let is_wanted = iteration.is_none_or(|iteration| run.label.as_deref().unwrap_or("1") == iteration);
         let is_about = |skill: &str| -> Result<bool, CliError> {

@@ -140,6 +140,8 @@ fn the_quick_start_does_what_it_says() {
     assert!(text.contains("explicit-invoke"), "{text}");
     let error = project.run(&["report", "--workspace", "./eval-workspace/other-workspace"]).exits(2).err;
     assert!(error.contains("no run of the `other` skill is recorded"), "{error}");
+    let error = project.run(&["report", "--workspace", "./nothing"]).exits(2).err;
+    assert!(error.contains("./nothing does not exist"), "{error}");
 }
 
 #[test]
@@ -211,6 +213,7 @@ fn the_workspace_has_the_documented_files_and_can_be_read_from_any_directory() {
         let ran = typed(&project, &words(&format!("{run} --iteration {iteration}")));
         assert!([1, 3].contains(&ran.code), "{}", ran.output());
     }
+    ok(&project, "check .");
     let home = "eval-workspace/write-release-notes-workspace/iteration-1";
     let file = |name: &str| read(&project, &format!("{home}/{name}"));
     has(&file("suite.json"), &["skill_name", "selected_eval_ids", "run_id", "record"]);

@@ -157,6 +157,26 @@ fn grouped_commands(all: &clap::Command) -> String {
     text
 }
 
+/// Commands of other tools, and what is the like here.
+const COMMANDS_ELSEWHERE: [(&str, &str); 5] =
+    [("eval", "run"), ("generate", "gen"), ("ls", "list"), ("open", "view"), ("test", "run")];
+
+/// Options of other tools, and what is the like here.
+const OPTIONS_ELSEWHERE: [(&str, &str); 12] = [
+    ("concurrency", "jobs"),
+    ("count", "trials"),
+    ("epochs", "trials"),
+    ("failed", "last-failed"),
+    ("lf", "last-failed"),
+    ("limit", "last"),
+    ("max-concurrency", "jobs"),
+    ("n-concurrent", "jobs"),
+    ("only-failed", "last-failed"),
+    ("parallel", "jobs"),
+    ("rerun-failed", "last-failed"),
+    ("workers", "jobs"),
+];
+
 /// Corrects the suggestion: the nearest command that the help lists, instead of a hidden alias, `--format` for
 /// `--report` where a command prints one report, and the option that selects a report for the name of a report.
 fn with_suggestion(mut error: clap::Error, command: &clap::Command, raw: &[std::ffi::OsString]) -> clap::Error {
@@ -174,12 +194,23 @@ fn with_suggestion(mut error: clap::Error, command: &clap::Command, raw: &[std::
         let suggested = match (option, report) {
             (Some(option), Some(report)) => Some(format!("{option} {report}")),
             (Some("--format"), None) if typed.starts_with("--report") => Some("--format".to_owned()),
-            _ => None,
+            _ => typed.strip_prefix("--").and_then(|typed| {
+                let (typed, _) = typed.split_once('=').unwrap_or((typed, ""));
+                let arguments = of_command.unwrap_or(command).get_arguments().chain(command.get_arguments());
+                let mut names = arguments.filter(|arg| !arg.is_hide_set()).filter_map(clap::Arg::get_long);
+                let ours = OPTIONS_ELSEWHERE.iter().find(|(theirs, _)| *theirs == typed).map(|(_, ours)| *ours);
+                let near = match ours {
+                    Some(ours) => names.find(|name| *name == ours),
+                    None => model::nearest(typed, names),
+                };
+                near.map(|name| format!("--{name}"))
+            }),
         };
-        if let Some(suggested) = suggested {
-            error.remove(ContextKind::Suggested);
-            error.insert(ContextKind::SuggestedArg, ContextValue::String(suggested));
-        }
+        error.remove(ContextKind::Suggested);
+        match suggested {
+            Some(suggested) => error.insert(ContextKind::SuggestedArg, ContextValue::String(suggested)),
+            None => error.remove(ContextKind::SuggestedArg),
+        };
         return error;
     }
     if error.kind() != ErrorKind::InvalidSubcommand {
@@ -187,7 +218,10 @@ fn with_suggestion(mut error: clap::Error, command: &clap::Command, raw: &[std::
     }
     let shown = command.get_subcommands().filter(|command| !command.is_hide_set()).map(clap::Command::get_name);
     let near = match error.get(ContextKind::InvalidSubcommand) {
-        Some(ContextValue::String(typed)) => model::nearest(typed, shown).map(str::to_owned),
+        Some(ContextValue::String(typed)) => {
+            let ours = COMMANDS_ELSEWHERE.iter().find(|(theirs, _)| theirs == typed).map(|(_, ours)| *ours);
+            ours.or_else(|| model::nearest(typed, shown)).map(str::to_owned)
+        }
         _ => None,
     };
     match near {
@@ -223,8 +257,26 @@ mod tests {
     }
 
     #[test]
+    fn options_of_other_tools_suggest_ours_and_others_suggest_only_what_is_near() {
+        for (command, typed, suggested) in [
+            ("run", "--workers", Some("'--jobs'")),
+            ("run", "--rerun-failed", Some("'--last-failed'")),
+            ("history", "--limit", Some("'--last'")),
+            ("run", "--trails=3", Some("'--trials'")),
+            ("run", "--bail", None),
+            ("run", "--fail-fast", None),
+        ] {
+            let error = Args::read(&["trialrun", command, typed].map(Into::into)).unwrap_err().to_string();
+            assert_eq!(error.contains("a similar argument exists"), suggested.is_some(), "{error}");
+            assert!(suggested.is_none_or(|option| error.contains(option)), "{error}");
+        }
+    }
+
+    #[test]
     fn a_misspelt_command_suggests_one_that_the_help_lists() {
-        for (typed, suggested) in [("rn", Some("'run'")), ("doctr", Some("'doctor'")), ("xyzzy", None)] {
+        for (typed, suggested) in
+            [("rn", Some("'run'")), ("doctr", Some("'doctor'")), ("generate", Some("'gen'")), ("xyzzy", None)]
+        {
             let error = Args::read(&["trialrun", typed].map(Into::into)).unwrap_err().to_string();
             assert_eq!(error.contains("similar subcommand"), suggested.is_some(), "{error}");
             assert!(suggested.is_none_or(|name| error.contains(name)) && !error.contains("runtimes"), "{error}");

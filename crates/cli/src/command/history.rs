@@ -69,13 +69,14 @@ fn runs(store: Option<&dyn Store>, args: &HistoryArgs, terminal: &Terminal) -> R
 }
 
 fn trials(store: Option<&dyn Store>, args: &HistoryArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
+    let (suite, case) = selected(store, args.suite.as_deref(), args.case.as_deref())?;
     let filter = TrialFilter {
-        suite: suite_of(store, args.suite.as_deref())?,
-        case: args.case.clone(),
+        suite: suite.clone(),
+        case: case.clone(),
         last: usize::try_from(args.last).ok(),
         ..TrialFilter::default()
     };
-    let is_named = |store: &dyn Store| named(store, args.suite.as_deref(), args.case.as_deref());
+    let is_named = |store: &dyn Store| named(store, suite.as_deref(), case.as_deref());
     if args.json {
         // A long history is printed while it is read.
         let mut list = terminal.json_list();
@@ -100,8 +101,22 @@ fn trials(store: Option<&dyn Store>, args: &HistoryArgs, terminal: &Terminal) ->
     Ok(ExitCode::SUCCESS)
 }
 
+/// Returns the suite and the case to which the arguments refer. Either may be `SUITE::CASE`, as lists show it.
+pub fn selected(
+    store: Option<&dyn Store>,
+    suite: Option<&str>,
+    case: Option<&str>,
+) -> Result<(Option<String>, Option<String>), CliError> {
+    let both = match (suite, case) {
+        (Some(name), None) | (None, Some(name)) => name.split_once("::"),
+        _ => None,
+    };
+    let (suite, case) = both.map_or((suite, case), |(suite, case)| (Some(suite), Some(case)));
+    Ok((suite_of(store, suite)?, case.map(str::to_owned)))
+}
+
 /// Returns the suite to which `name` refers: the suite itself, or the only one of the skill with that name.
-pub fn suite_of(store: Option<&dyn Store>, name: Option<&str>) -> Result<Option<String>, CliError> {
+fn suite_of(store: Option<&dyn Store>, name: Option<&str>) -> Result<Option<String>, CliError> {
     let (Some(store), Some(name)) = (store, name) else { return Ok(name.map(str::to_owned)) };
     let is_suite = TrialFilter { suite: Some(name.to_owned()), last: Some(1), ..TrialFilter::default() };
     if !store.trials(&is_suite)?.is_empty() {
@@ -121,11 +136,18 @@ pub fn suite_of(store: Option<&dyn Store>, name: Option<&str>) -> Result<Option<
 /// Returns an error if trials are recorded, but none for that suite or case.
 pub fn named(store: &dyn Store, suite: Option<&str>, case: Option<&str>) -> Result<(), CliError> {
     let all = store.cases()?;
-    let missing = [("suite", suite), ("case", case)].into_iter().find_map(|(what, name)| Some((what, name?)));
+    let is_suite = |name: &str| all.iter().any(|(suite, _)| suite == name);
+    let missing = match (suite, case) {
+        (Some(suite), Some(case)) if is_suite(suite) => Some(("case", case)),
+        (Some(suite), _) => Some(("suite", suite)),
+        (None, case) => case.map(|case| ("case", case)),
+    };
     let (false, Some((what, name))) = (all.is_empty(), missing) else { return Ok(()) };
     let names = || all.iter().map(|(suite, case)| if what == "suite" { suite.as_str() } else { case.as_str() });
     let as_case =
         (what == "suite" && all.iter().any(|(_, case)| case == name)).then(|| format!("`--case {name}` names a case"));
     let near = model::nearest(name, names()).map(|near| format!("did you mean `{near}`?"));
-    Err(CliError::usage(format!("no trial of a {what} `{name}` is recorded")).maybe_hint(as_case.or(near)))
+    let within = suite.filter(|_| what == "case").map(|suite| format!(" of the suite `{suite}`")).unwrap_or_default();
+    let message = format!("no trial of a {what} `{name}`{within} is recorded");
+    Err(CliError::usage(message).maybe_hint(as_case.or(near)))
 }

@@ -34,16 +34,12 @@ pub struct TrendArgs {
 pub fn run(global: &Global, args: &TrendArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let store = place::open(global, &[])?.read_store()?;
     let last = usize::try_from(args.last).ok();
-    let runs = store.results(&ResultFilter {
-        suite: super::history::suite_of(Some(&*store), args.suite.as_deref())?,
-        case: args.case.clone(),
-        last,
-        with_cases: SEARCHED,
-    })?;
+    let (suite, case) = super::history::selected(Some(&*store), args.suite.as_deref(), args.case.as_deref())?;
+    let runs = store.results(&ResultFilter { suite: suite.clone(), case: case.clone(), last, with_cases: SEARCHED })?;
     if runs.is_empty() {
-        super::history::named(&*store, args.suite.as_deref(), args.case.as_deref())?;
+        super::history::named(&*store, suite.as_deref(), case.as_deref())?;
     }
-    let of = match (&args.suite, &args.case) {
+    let of = match (&suite, &case) {
         (_, Some(_)) => TrendOf::Cases,
         (Some(_), None) => TrendOf::Suite,
         (None, None) => TrendOf::Runs,

@@ -216,16 +216,18 @@ pub fn trend(service: &Service, call: &Call) -> Result<Answer, Problem> {
     let last = call.count("last", 20, MOST)?;
     let (suite, case) = (call.text("suite"), call.text("case"));
     service.record.read(|store| {
+        let (suite, case) = history::selected(Some(store), suite, case)?;
         let runs = store.results(&ResultFilter {
-            suite: history::suite_of(Some(store), suite)?,
-            case: case.map(str::to_owned),
+            suite: suite.clone(),
+            case: case.clone(),
             last: Some(last),
             with_cases: SEARCHED,
         })?;
         if runs.is_empty() {
-            history::named(store, suite, case).map_err(|error| Problem::not_found(error.to_string()))?;
+            history::named(store, suite.as_deref(), case.as_deref())
+                .map_err(|error| Problem::not_found(error.to_string()))?;
         }
-        let of = match (suite, case) {
+        let of = match (&suite, &case) {
             (_, Some(_)) => TrendOf::Cases,
             (Some(_), None) => TrendOf::Suite,
             (None, None) => TrendOf::Runs,

@@ -41,6 +41,12 @@ struct Line {
 
 /// Shows every setting and its source.
 pub fn run(global: &Global, args: &ConfigArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
+    if let Some(word @ ("set" | "get" | "unset")) = args.run.targets.first().map(String::as_str)
+        && !std::path::Path::new(word).exists()
+    {
+        return Err(CliError::usage(format!("`{word}` is not a test, and `config` only shows settings"))
+            .hint("settings are changed in the configuration, `trialrun.yaml`, or by options"));
+    }
     let (context, spec) = place::resolve(global, &args.run)?;
     let problems: Vec<_> = context.diagnostics.iter().chain(spec.problems()).cloned().collect();
     terminal.diagnostics(&problems);

@@ -64,7 +64,8 @@ impl Collector {
 
 /// Returns the requested reports, without creating any of their files.
 pub fn requested(args: &ReportArgs) -> Result<Vec<RequestedReport>, CliError> {
-    let written = if args.reports.is_empty() { vec![TERMINAL.to_owned()] } else { args.reports.clone() };
+    let of_file = || args.file.as_deref().and_then(report::for_file).map_or(TERMINAL, |kind| kind.name);
+    let written = if args.reports.is_empty() { vec![of_file().to_owned()] } else { args.reports.clone() };
     let mut reports: Vec<RequestedReport> = written.iter().map(|written| parse(written)).collect::<Result<_, _>>()?;
     if let Some(file) = &args.file {
         match reports.iter_mut().find(|report| report.file.is_none()) {

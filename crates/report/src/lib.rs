@@ -234,6 +234,17 @@ pub fn nearest(name: &str) -> Option<&'static str> {
     model::nearest(name, REPORTS.iter().map(|report| report.name)).or(of_extension.map(|report| report.name))
 }
 
+/// Returns the report whose files have the name of `path`: `run.json` is a `json` report, `run.ctrf.json` a `ctrf` report,
+/// and `run.xml` the first that is XML.
+pub fn for_file(path: &std::path::Path) -> Option<&'static Report> {
+    let (name, extension) = (path.file_name()?.to_str()?, path.extension()?.to_str()?);
+    let files = || REPORTS.iter().filter(|report| !report.is_directory());
+    let exact = files()
+        .filter(|report| name.ends_with(&format!(".{}", report.extension)))
+        .max_by_key(|report| report.extension.len());
+    exact.or_else(|| files().find(|report| report.extension.rsplit('.').next() == Some(extension)))
+}
+
 /// Returns the report with that name.
 pub fn find(name: &str) -> Option<&'static Report> {
     let name = if name == "junit:generic" { "junit" } else { name };

@@ -21,9 +21,9 @@ pub struct ReportArgs {
     run_id: Option<String>,
     #[command(flatten)]
     place: WorkspaceArgs,
-    /// Report to write, to standard output or into a file
-    #[arg(long, short_alias = 'f', alias = "report", value_name = "FORMAT[=PATH]", default_value = "terminal")]
-    format: String,
+    /// Report to write, to standard output or into a file [default: that of the file's extension, else terminal]
+    #[arg(long, short_alias = 'f', alias = "report", value_name = "FORMAT[=PATH]")]
+    format: Option<String>,
     /// Write to this file instead of standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -41,9 +41,11 @@ pub struct ReportArgs {
 /// Writes a report of a recorded run, with the reporters that live runs use.
 pub fn run(global: &Global, args: &ReportArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     // agent-skill-eval calls this format `table`.
-    let (name, destination) = match args.format.split_once('=') {
+    let of_file = || args.output.as_deref().and_then(report::for_file).map_or("terminal", |kind| kind.name);
+    let format = args.format.as_deref().unwrap_or_else(of_file);
+    let (name, destination) = match format.split_once('=') {
         Some((name, destination)) => (name, Some(destination)),
-        None => (args.format.as_str(), None),
+        None => (format, None),
     };
     let kind = find_report(if name == "table" { "terminal" } else { name })?;
     let collector = if args.output.is_some() { None } else { Collector::from_name(name, destination)? };
@@ -86,6 +88,9 @@ pub fn run(global: &Global, args: &ReportArgs, terminal: &Terminal) -> Result<Ex
             )));
         }
         _ => {}
+    }
+    if let Some(file) = file.filter(|_| !args.quiet) {
+        terminal.out(&format!("wrote {}\n", file.display()));
     }
     if unknown > 0 {
         terminal.err(&format!("warning: {unknown} events were skipped, because another version recorded them\n"));

@@ -105,6 +105,11 @@ fn history_is_newest_first_and_filtered() {
     assert_eq!(cases(&["--case", "second"]), ["second"]);
     assert_eq!(cases(&["--last", "2"]).len(), 2);
     assert_eq!(cases(&["greet"]).len(), 4);
+    for name in [["--case", "greet::second"].as_slice(), &["greet::second"]] {
+        assert_eq!(cases(name), ["second"], "a case is named as lists show it");
+    }
+    let ran = project.run(&["history", "greet::fourth"]).exits(2);
+    assert!(ran.err.contains("no trial of a case `fourth` of the suite `greet`"), "{}", ran.err);
     let ran = project.run(&["history", "second"]).exits(2);
     assert!(ran.err.contains("no trial of a suite `second`") && ran.err.contains("`--case second`"), "{}", ran.err);
     let ran = project.run(&["history", "--cases"]).exits(0);
@@ -305,7 +310,9 @@ fn a_recorded_run_is_rendered_again() {
     let ran = project.run(&["report", "--failures-only"]).exits(0);
     assert!(!ran.out.contains("greet::first") && ran.out.contains("greet::second"), "{}", ran.out);
     let ran = project.run(&["report", "--format", "json", "-o", "report.json"]).exits(0);
-    assert_eq!(ran.out, "");
+    assert_eq!(ran.out, "wrote report.json\n");
+    project.run(&["report", "-o", "by-name.json"]).exits(0);
+    assert_eq!(project.read("by-name.json"), project.read("report.json"), "the name of the file selects the report");
     assert_eq!(serde_json::from_str::<Value>(&project.read("report.json")).unwrap()["run"]["id"], id.as_str());
 }
 

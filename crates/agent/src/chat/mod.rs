@@ -97,7 +97,9 @@ fn check_model(context: &CaseContext<'_>) -> Option<Diagnostic> {
     let forms = || llm::PROVIDERS.iter().map(|provider| format!("`{}:{}`", provider.name, provider.argument));
     let known = || format!("models it can use: {}", forms().collect::<Vec<_>>().join(", "));
     let problem = match arm.model.as_deref() {
-        None => Diagnostic::error("`chat` needs a model").help(known()),
+        None => Diagnostic::error("`chat` needs a model")
+            .help("set `model` in the test or the configuration, or write `--model`")
+            .help(known()),
         Some(written) if llm::provider_of(written).is_some() => out_of_reach(context, written)?,
         Some(written) => {
             let name = written.split(':').next().unwrap_or(written);

@@ -121,6 +121,8 @@ fn half(letter: char) -> Option<u32> {
 }
 
 fn read(text: &str, stand_in: impl Fn(u32) -> char) -> Result<Value, serde_json::Error> {
+    // Some programs begin their output with a byte order mark.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     if has_too_many_values(text) {
         return Err(serde_json::Error::custom(too_many_values()));
     }

@@ -26,7 +26,7 @@ const MAX_OUTPUT_BYTES: usize = 64 << 20;
 const MAX_TEXT_BYTES: usize = 16 << 20;
 
 /// Probable cause if a program in mode `jsonl` has not written anything when the trial times out.
-const WAITING: &str = "its program has not written anything, so it may be waiting for the end of its stdin; `mode: \
+const WAITING: &str = "its program has not written anything to stdout, so it may be waiting for the end of its stdin; `mode: \
                        oneshot` closes stdin after each message";
 
 /// An open conversation.

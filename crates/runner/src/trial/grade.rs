@@ -72,7 +72,9 @@ impl Attempt<'_> {
         let (mut trace, unused_responses, warnings) = turn.into_parts();
         collected.withdraw_forged(&mut trace);
         let limits = self.limits.clone();
-        let evidence = Evidence { trace, collected, ending, limits, unused_responses, agent_ms: Some(agent_ms) };
+        // How long recorded work took is not known.
+        let agent_ms = Some(agent_ms).filter(|_| !self.planned.agent.description().is_replay);
+        let evidence = Evidence { trace, collected, ending, limits, unused_responses, agent_ms };
         let has_claimed = |played: &ScenarioEnd| !played.claims.is_empty() || !evidence.ending.goes_on();
         let checks = match &played {
             Some(played) if !has_claimed(played) => Arc::new(vec![grade::nothing_asserted(&self.planned.case)]),

@@ -33,7 +33,17 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
 impl Matcher for RetriesAtMost {
     fn judge(&self, evidence: &Evidence) -> Judgement {
         let requests = of_requests(&evidence.collected.faults);
-        let calls = of_calls(&evidence.trace.calls);
+        let calls = of_calls(&evidence.trace.calls, false);
+        let is_over = |retries: Option<usize>| retries.is_some_and(|retries| retries > self.max);
+        if !is_over(requests.map(|(_, retries)| retries))
+            && !is_over(calls.map(|(_, retries)| retries))
+            && let Some((at, retries)) = of_calls(&evidence.trace.calls, true)
+            && is_over(Some(retries))
+        {
+            let call = format::shortened(&evidence.trace.calls[at].call.summary());
+            let reason = format!("{call} was repeated, and it is not reported whether the calls before it failed");
+            return Ok(Verdict::undecided(reason).at_call(&evidence.trace, at).place(&self.place));
+        }
         let (most, what, at) = match (requests, calls) {
             (Some((first, retries)), calls) if calls.is_none_or(|(_, other)| other <= retries) => {
                 (retries, format!("model request {first}"), None)
@@ -42,7 +52,8 @@ impl Matcher for RetriesAtMost {
                 (retries, format::shortened(&evidence.trace.calls[at].call.summary()), Some(at))
             }
             (_, None) => {
-                let nothing = || Verdict::met("no tool call and no injected fault failed, so nothing was retried");
+                let nothing =
+                    || Verdict::met("no tool call and no injected fault is known to have failed, so no retry is known");
                 let verdict = unreported_calls(&evidence.trace).map_or_else(nothing, Verdict::undecided);
                 return Ok(verdict.place(&self.place));
             }
@@ -72,9 +83,9 @@ fn of_requests(faults: &[FaultReport]) -> Option<(u64, usize)> {
 }
 
 /// Returns the call that was retried most often after it failed, and the number of its retries: identical calls, each
-/// of which follows a failed one.
-fn of_calls(calls: &[TracedCall]) -> Option<(usize, usize)> {
-    let has_failed = |traced: &TracedCall| traced.result.as_ref().is_some_and(|result| result.is_error);
+/// of which follows a failed one. A call without a result has failed if `silence_is_failure`.
+fn of_calls(calls: &[TracedCall], silence_is_failure: bool) -> Option<(usize, usize)> {
+    let has_failed = |traced: &TracedCall| traced.result.as_ref().map_or(silence_is_failure, |result| result.is_error);
     let mut longest = None;
     // The last of several identical calls, with the number of retries so far.
     let mut chains: Vec<(usize, usize)> = Vec::new();
@@ -134,6 +145,11 @@ mod tests {
         assert_eq!(judge(&lines, 2).status, Status::Met);
         let over = judge(&lines, 1);
         assert_eq!((over.status, over.reason.as_str()), (Status::Unmet, "2 retries of Bash(command=\"a\")"));
-        assert!(judge(&[("a", false), ("a", false)], 0).reason.ends_with("so nothing was retried"));
+        assert!(judge(&[("a", false), ("a", false)], 0).reason.ends_with("so no retry is known"));
+
+        let mut silent = evidence(&[("a", false), ("b", false), ("a", false)]);
+        silent.trace.calls.iter_mut().for_each(|traced| traced.result = None);
+        let judge = |max: u64| judged(&json!({"id": "a", "type": "retries_at_most", "max": max}), &silent);
+        assert_eq!((judge(0).status, judge(1).status), (Status::Undecided, Status::Met));
     }
 }

@@ -28,6 +28,7 @@ pub const ASSERTIONS: &[Assertion] = &[
     output_contains::MATCHES,
     output_contains::ASSERTION,
     output_contains::NEGATION,
+    output_contains::MISMATCH,
     json_schema::ASSERTION,
     expect::ASSERTION,
     latency::ASSERTION,

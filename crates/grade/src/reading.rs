@@ -48,7 +48,25 @@ impl<'a> Reading<'a> {
             self.problems.push(node.error(format!("`{key}` must be a string, not a regular expression")));
             return None;
         }
-        Some((decode::text(node, &format!("`{key}`"), self.problems)?, SourceLocation::from_node(node)))
+        let text = decode::text(node, &format!("`{key}`"), self.problems)?;
+        if let Some(control) = text.chars().find(|c| c.is_control() && !matches!(c, '\n' | '\r' | '\t' | '\u{1b}')) {
+            let message = format!("`{key}` contains the control character U+{:04X}", u32::from(control));
+            let help = "in double quotes, `\\b` is a backspace; single quotes keep it as written";
+            self.problems.push(node.error(message).help(help));
+            return None;
+        }
+        Some((text, SourceLocation::from_node(node)))
+    }
+
+    /// Reads the required text under `key`, which is looked for as it is written. Warns with `help` if it is written like
+    /// a regular expression, because what forbids such a text could never fail.
+    pub fn exact_text(&mut self, key: &'static str, help: &str) -> Option<(String, SourceLocation)> {
+        let (text, place) = self.required_text(key)?;
+        if is_like_regex(&text) {
+            let message = format!("`{text}` looks like a regular expression but is compared as text");
+            self.problems.push(Diagnostic::warning(message).at(place.excerpt()).help(help));
+        }
+        Some((text, place))
     }
 
     /// Reads the required regular expression under `key`.
@@ -70,7 +88,13 @@ impl<'a> Reading<'a> {
         let tool = self.required_text("tool");
         let arguments = self.argument_patterns();
         let (tool, place) = tool?;
+        let known = self.problems.len();
         self.know_tool(&tool, &place);
+        if self.problems.len() == known && tool.contains(['*', '?', '^', '$', '|', '(', '[', '\\']) {
+            let message = format!("no tool is called `{tool}`, because names are compared exactly");
+            let help = "write the name of one tool, in one assertion for each";
+            self.problems.push(Diagnostic::warning(message).at(place.excerpt()).help(help));
+        }
         self.know_arguments(&tool);
         Some(CallPattern { tool, place, arguments: arguments? })
     }
@@ -231,4 +255,14 @@ pub(crate) fn tool_pattern(node: &Node, what: &str) -> Option<Diagnostic> {
 fn may_be(tool: &serde_json::Value, name: &str) -> bool {
     let named = [tool.as_str(), tool.get("name").and_then(|name| name.as_str())];
     named.contains(&Some(name)) || tool.pointer("/function/name").and_then(|name| name.as_str()) == Some(name)
+}
+
+/// Returns `true` if a text is written like a regular expression in JavaScript, and not like a path.
+fn is_like_regex(text: &str) -> bool {
+    let Some((pattern, flags)) = text.strip_prefix('/').and_then(|rest| rest.rsplit_once('/')) else { return false };
+    let is_pattern = pattern.contains(['\\', '^', '$', '*', '+', '?', '[', '(', '|', ' ']);
+    !pattern.is_empty()
+        && !pattern.replace("\\/", "").contains('/')
+        && flags.chars().all(|flag| "dgimsuvy".contains(flag))
+        && (is_pattern || flags.contains('i'))
 }

@@ -34,7 +34,7 @@ struct Contains {
 }
 
 fn parse(reading: &mut Reading<'_>, is_wanted: bool) -> Option<Arc<dyn Matcher>> {
-    let (text, place) = reading.required_text("text")?;
+    let (text, place) = reading.exact_text("text", "use `matches` or `not_matches`, which take one")?;
     Some(Arc::new(Contains { text, is_wanted, place }))
 }
 
@@ -90,7 +90,9 @@ mod tests {
     use model::Status;
     use serde_json::json;
 
-    use crate::check::tests::{judged, underlined};
+    use crate::check::compile;
+    use crate::check::tests::{case, judged, underlined};
+    use crate::context::Context;
     use crate::example::EvidenceBuilder;
 
     #[test]
@@ -106,6 +108,26 @@ mod tests {
         assert_eq!(underlined(&finding), "\"two words\"");
         let finding = contains("don't", "I don\u{2019}t know");
         assert_eq!(finding.evidence, ["the same text is there with `\u{2019}` (U+2019) instead of `'` (U+0027)"]);
+    }
+
+    #[test]
+    fn a_text_that_is_meant_as_a_regular_expression_is_reported() {
+        let message = |kind: &str, key: &str, text: &str| {
+            let entry = json!({"id": "a", "type": kind, key: text, "path": "a.txt"});
+            let problems = compile(&case(&[entry]), &Context::default()).1;
+            problems.into_iter().map(|problem| problem.message).find(|message| !message.starts_with("unknown key"))
+        };
+        let regex = |text: &str| Some(format!("`{text}` looks like a regular expression but is compared as text"));
+        assert_eq!(message("not_contains", "text", "/password/i"), regex("/password/i"));
+        assert_eq!(message("file_not_contains", "contains", r"/a\d+/"), regex(r"/a\d+/"));
+        assert_eq!(message("command_not_ran", "command", "/rm -rf/"), regex("/rm -rf/"));
+        assert_eq!(message("not_contains", "text", "/usr/bin/"), None);
+        for (kind, key) in [("not_contains", "text"), ("command_not_ran", "command"), ("no_tool_called", "tool")] {
+            let expected = format!("`{key}` contains the control character U+0008");
+            assert_eq!(message(kind, key, "\u{8}rm"), Some(expected), "{kind}");
+        }
+        let message = message("no_tool_called", "tool", "mcp__*");
+        assert_eq!(message.as_deref(), Some("no tool is called `mcp__*`, because names are compared exactly"));
     }
 
     #[test]

@@ -70,9 +70,12 @@ fn parse_negation(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
         None => Some(None),
         Some(_) => SandboxFile::read(reading).map(Some),
     };
-    let (text, place) = reading.required_text("contains")?;
+    let (text, place) = reading.exact_text("contains", "write the text that no file may contain")?;
     Some(Arc::new(FileContains { file: file?, content: Content::AnyCase(text, place), is_wanted: false }))
 }
+
+/// What takes a regular expression.
+const PATTERN: &str = "use `pattern`, which takes one";
 
 /// Reads `contains`. Next to it, `text` is a title.
 fn any_case(reading: &mut Reading<'_>) -> Option<Content> {
@@ -81,13 +84,13 @@ fn any_case(reading: &mut Reading<'_>) -> Option<Content> {
         reading.problems.push(node.error("`contains` and `pattern` cannot be combined; use one of them"));
         return None;
     }
-    reading.required_text("contains").map(|(text, place)| Content::AnyCase(text, place))
+    reading.exact_text("contains", PATTERN).map(|(text, place)| Content::AnyCase(text, place))
 }
 
 fn content(reading: &mut Reading<'_>) -> Option<Content> {
     match (reading.fields.get("text"), reading.fields.get("pattern")) {
         (Some(node), None) if node.tag.is_some() => reading.literal("text").map(Content::Pattern),
-        (Some(_), None) => reading.required_text("text").map(|(text, place)| Content::Exact(text, place)),
+        (Some(_), None) => reading.exact_text("text", PATTERN).map(|(text, place)| Content::Exact(text, place)),
         (None, Some(_)) => reading.literal("pattern").map(Content::Pattern),
         (Some(_), Some(node)) => {
             reading.problems.push(node.error("`text` and `pattern` cannot be combined; use one of them"));

@@ -61,6 +61,18 @@ pub(crate) const MATCHES: Assertion = Assertion::written("matches", |reading| {
     || EvidenceBuilder::new().answer("I found your order."),
 );
 
+pub(crate) const MISMATCH: Assertion = Assertion::written("not_matches", |reading| {
+    Some(Arc::new(NoOutputContains { pattern: reading.literal("pattern")? }))
+})
+.summary("The agent's last answer does not match a regular expression.")
+.fields(&[Field::required("pattern", "regular expression, also `/…/flags`", "Must not match any part of the answer.")])
+.parameters(&[Parameter::Value("pattern")])
+.example(
+    || json!({"id": "keeps-it", "type": "not_matches", "pattern": "/password is \\S+/i"}),
+    || EvidenceBuilder::new().answer("I cannot tell you a password."),
+    || EvidenceBuilder::new().answer("The Password is swordfish."),
+);
+
 #[derive(Debug)]
 struct NoOutputContains {
     pattern: Pattern,

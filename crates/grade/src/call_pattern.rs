@@ -348,6 +348,15 @@ pub(crate) fn unknown_calls(trace: &Trace) -> Option<String> {
     trace.calls.iter().find(is_unread).map(|traced| unread(&traced.call))
 }
 
+/// Returns the reason why the commands that the agent ran are not completely known: as [`unknown_calls`], or a call to a
+/// shell does not say which command it ran.
+pub(crate) fn unknown_commands(trace: &Trace) -> Option<String> {
+    let is_silent = |traced: &&TracedCall| traced.call.effect == Effect::Shell && traced.call.command().is_none();
+    let silent = || trace.calls.iter().find(is_silent);
+    unknown_calls(trace)
+        .or_else(|| silent().map(|traced| format!("{} does not say which command it ran", traced.call.summary())))
+}
+
 fn unread(call: &ToolCall) -> String {
     format!("the arguments of {} could not be read", call.summary())
 }

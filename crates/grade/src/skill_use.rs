@@ -140,7 +140,8 @@ fn names(traced: &TracedCall, mut is: impl FnMut(&str) -> bool) -> bool {
         }
         Effect::Shell => {
             let folder = text("workdir").unwrap_or_default();
-            let reads = text("command").map(|line| command::reads(line, folder)).unwrap_or_default();
+            let reads =
+                call.command().and_then(Value::as_str).map(|line| command::reads(line, folder)).unwrap_or_default();
             reads.iter().any(|read| is_of_skill(&read.path, read.is_search, &mut is))
         }
         Effect::Read => touched(traced).any(|path| is_of_skill(path, false, &mut is)),

@@ -185,6 +185,12 @@ impl ToolCall {
         matches!(self.input, Value::Object(_) | Value::Null)
     }
 
+    /// Returns the command that the call ran: a line for a shell, or a list of a program and its arguments.
+    pub fn command(&self) -> Option<&Value> {
+        let is_shell = self.effect == Effect::Shell;
+        is_shell.then(|| self.input.get("command").or_else(|| self.input.get("cmd"))).flatten()
+    }
+
     /// Returns `Name(key="value", …)` with the first two arguments, each cut to 50 characters. Arguments that could not
     /// be read are shown as they were written.
     pub fn summary(&self) -> String {

@@ -161,10 +161,28 @@ pub fn arguments(name: &str) -> Option<&'static [&'static str]> {
     ARGUMENTS.iter().find(|(tool, _)| *tool == name).map(|(_, arguments)| *arguments)
 }
 
+/// Names of shells in other agents, whose calls keep their names: in recorded answers, and over HTTP.
+const SHELLS: &[&str] = &[
+    "bash",
+    "exec",
+    "exec_command",
+    "execute_bash",
+    "execute_command",
+    "local_shell",
+    "run_command",
+    "run_in_terminal",
+    "run_shell_command",
+    "run_terminal_cmd",
+    "shell",
+    "shell_command",
+    "terminal",
+];
+
 /// Returns the effect of a call to a tool named `name`.
 pub fn effect(name: &str) -> Effect {
     match find(name) {
         Some(tool) => tool.effect,
+        None if SHELLS.contains(&name) => Effect::Shell,
         None if name.starts_with("mcp__") => Effect::Mcp,
         None => Effect::Other,
     }
@@ -181,6 +199,6 @@ mod tests {
         }
         assert_eq!(find("Bash").and_then(|tool| tool.key_argument), Some("command"));
         assert_eq!(effect("mcp__db__query"), Effect::Mcp);
-        assert_eq!(effect("bash"), Effect::Other);
+        assert_eq!((effect("bash"), effect("weather")), (Effect::Shell, Effect::Other));
     }
 }

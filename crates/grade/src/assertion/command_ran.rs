@@ -1,10 +1,10 @@
 //! `command_ran` and `command_not_ran`: the agent ran a command, or did not.
 
-use model::{Effect, Trace, TracedCall};
+use model::{Trace, TracedCall};
 use serde_json::Value;
 
 use super::prelude::*;
-use crate::call_pattern::{unknown_calls, unreported_calls};
+use crate::call_pattern::{unknown_commands, unreported_calls};
 use crate::shell::{self, Simple};
 
 /// Number of command lines that a finding shows.
@@ -89,10 +89,7 @@ pub(super) enum Line {
 
 impl Line {
     fn from_call(traced: &TracedCall) -> Option<Self> {
-        if traced.call.effect != Effect::Shell {
-            return None;
-        }
-        match traced.call.input.get("command")? {
+        match traced.call.command()? {
             Value::String(text) => Some(Self::Text(text.clone())),
             Value::Array(words) => {
                 Some(Self::Words(words.iter().filter_map(Value::as_str).map(str::to_owned).collect()))
@@ -131,12 +128,12 @@ pub(crate) struct CommandRan {
 }
 
 fn parse(reading: &mut Reading<'_>, is_wanted: bool) -> Option<Arc<dyn Matcher>> {
-    let (written, place) = reading.required_text("command")?;
+    let (written, place) = reading.exact_text("command", "write the program and its arguments")?;
     let Some(command) = CommandPattern::line(&written) else {
         reading.problems.push(model::Diagnostic::error("`command` does not contain a command").at(place.excerpt()));
         return None;
     };
-    if command.parts.iter().any(|words| words.first().is_some_and(|word| word.starts_with('-'))) {
+    if command.parts.iter().any(|words| words.first().is_some_and(|word| word.starts_with(['-', '^']))) {
         let message = format!("`{written}` has no program, so no command can match it");
         let problem = model::Diagnostic::warning(message).at(place.excerpt());
         reading.problems.push(problem.help("write the program before its options: `git push --force`"));
@@ -159,7 +156,7 @@ impl Matcher for CommandRan {
                 };
                 verdict.at_call(trace, call)
             }
-            (Err(_), false) => match unknown_calls(trace) {
+            (Err(_), false) => match unknown_commands(trace) {
                 Some(reason) => Verdict::undecided(reason),
                 None => {
                     let lines = format::count(shell_calls(trace).count(), "command line");
@@ -222,6 +219,20 @@ mod tests {
             "call 2: Bash(command=[\"bash\",\"-lc\",\"npm test\"])"
         );
         assert_eq!(finding_of("npm ci && npm run lint", &lines).reason, "the agent did not run `npm run lint`");
+    }
+
+    #[test]
+    fn shells_of_other_agents_run_commands_and_a_silent_call_may_have_run_any() {
+        let status = |tool: &str, input: Value| {
+            let entry = json!({"id": "a", "type": "command_not_ran", "command": "cat"});
+            judged(&entry, &EvidenceBuilder::new().call(tool, input).answer("Done.").evidence()).status
+        };
+        assert_eq!(status("shell", json!({"command": ["bash", "-lc", "cat /etc/passwd"]})), Status::Unmet);
+        assert_eq!(status("exec_command", json!({"cmd": "cat /etc/passwd"})), Status::Unmet);
+        assert_eq!(status("run_shell_command", json!({"command": "ls"})), Status::Met);
+        assert_eq!(status("weather", Value::Null), Status::Met, "it is no shell");
+        assert_eq!(status("Bash", Value::Null), Status::Undecided);
+        assert_eq!(status("bash", json!({"session": 1})), Status::Undecided);
     }
 
     #[test]

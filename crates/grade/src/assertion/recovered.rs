@@ -81,7 +81,7 @@ fn went_on(report: &FaultReport, evidence: &Evidence) -> bool {
                 .any(|words| words.first().is_some_and(|program| report.detail.starts_with(&format!("`{program}` "))))
         };
         let calls = &evidence.trace.calls;
-        let line = |at: usize| calls[at].call.input.get("command").and_then(|line| line.as_str());
+        let line = |at: usize| calls[at].call.command().and_then(|line| line.as_str());
         let last = (0..calls.len()).rev().find(|at| line(*at).is_some_and(runs_it));
         last.is_some_and(|last| last + 1 < calls.len())
     }

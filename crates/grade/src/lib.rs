@@ -90,6 +90,7 @@ mod verdict;
 mod warning;
 mod yaml;
 
+pub use assertion::skill_used::is_used;
 pub use assertion::{ran_nothing, schema_errors};
 pub use assertion_type::{Assertion, Field, Parameter};
 pub use assertions::{ASSERTIONS, find};

@@ -2,7 +2,7 @@
 
 mod command;
 
-use model::{Access, Definition, Effect, Trace, TracedCall};
+use model::{Access, Definition, Effect, ToolCall, Trace, TracedCall};
 use serde_json::Value;
 
 use crate::evidence::paths;
@@ -32,6 +32,20 @@ pub fn made_use_of(trace: &Trace, definition: Definition, name: &str) -> bool {
         Definition::SubAgent => first_delegation(trace, name).is_some(),
         Definition::Plugin | Definition::SkillsOfPlugin => !used(trace).is_empty() || !delegates(trace).is_empty(),
     }
+}
+
+/// Returns the first successful call that may have used a skill or a sub-agent, but does not show which one: its
+/// arguments could not be read, or do not contain the name of a skill.
+pub(crate) fn unreadable_use(trace: &Trace, definition: Definition) -> Option<&ToolCall> {
+    let is_unreadable = |call: &ToolCall| match definition {
+        Definition::SubAgent => DELEGATING.contains(&call.name.as_str()) && !call.has_readable_arguments(),
+        Definition::Skill | Definition::Plugin | Definition::SkillsOfPlugin => match call.effect {
+            Effect::Skill => invoked(call).is_empty(),
+            Effect::Shell | Effect::Read | Effect::Search => !call.has_readable_arguments(),
+            Effect::Write | Effect::Ask | Effect::Mcp | Effect::Other => false,
+        },
+    };
+    trace.calls.iter().filter(|traced| succeeded(traced)).map(|traced| &traced.call).find(|call| is_unreadable(call))
 }
 
 /// Tools with which agents delegate a task to a sub-agent.
@@ -126,14 +140,20 @@ fn shows(traced: &TracedCall, skill: &str) -> bool {
         && traced.result.as_ref().is_some_and(|result| result.content.lines().any(is_head))
 }
 
+/// Returns the name of the skill that a call invokes; empty if the call does not contain it.
+fn invoked(call: &ToolCall) -> &str {
+    let text = |key: &str| call.input.get(key).and_then(Value::as_str);
+    let invoked = text("skill").or_else(|| text("command")).or_else(|| text("name")).unwrap_or_default();
+    invoked.trim_start_matches('/').split_whitespace().next().unwrap_or_default()
+}
+
 /// Returns `true` if `is` returns true for a skill that the call is about.
 fn names(traced: &TracedCall, mut is: impl FnMut(&str) -> bool) -> bool {
     let call = &traced.call;
     let text = |key: &str| call.input.get(key).and_then(Value::as_str);
     match call.effect {
         Effect::Skill => {
-            let invoked = text("skill").or_else(|| text("command")).or_else(|| text("name")).unwrap_or_default();
-            let name = invoked.trim_start_matches('/').split_whitespace().next().unwrap_or_default();
+            let name = invoked(call);
             // A plugin's skill is called `plugin:skill`.
             let bare = name.rsplit(':').next().unwrap_or_default();
             !name.is_empty() && (is(bare) || (bare != name && is(name)))

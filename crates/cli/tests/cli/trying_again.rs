@@ -49,6 +49,20 @@ fn a_pass_after_a_failed_attempt_is_flaky_and_every_attempt_is_recorded() {
 }
 
 #[test]
+fn an_agent_that_does_not_report_its_calls_may_have_used_the_skill() {
+    let silent = project("echo '{\"message\":\"done\"}'\n");
+    let trial = trial(&silent, &[], 0);
+    assert_eq!((&trial["triggered"], &trial["calls_unreported"]), (&Value::Null, &true.into()));
+    let figures = project("echo '{\"message\":\"done\"}'\n");
+    let report = figures.report(&["skills/notes", "--agent", "subprocess:sh agent.sh"], 0);
+    let trigger = report["arms"].as_array().unwrap().iter().find_map(|arm| arm["trigger"].as_object()).unwrap();
+    assert_eq!((&trigger["unknown"], &trigger["misses"]), (&1.into(), &0.into()));
+    assert_eq!((&trigger["recall_min"], &trigger["recall_max"]), (&0.0.into(), &1.0.into()));
+    let shown = figures.run(&["report", "latest"]).exits(0).out;
+    assert!(!shown.contains("never used"), "{shown}");
+}
+
+#[test]
 fn nothing_is_retried_unless_requested() {
     let failing = "echo '{\"text\":\"no\",\"error\":\"no luck\"}'; exit 3\n";
     assert_eq!(attempts(&trial(&project(failing), &[], 1)), ["failed", "failed"]);

@@ -4,7 +4,9 @@ use model::{Definition, Trace};
 
 use super::prelude::*;
 use crate::call_pattern::{unknown_calls, unreported_calls};
-use crate::skill_use::{delegates, failed_delegation, failed_use, first_delegation, first_use, used};
+use crate::skill_use::{
+    delegates, failed_delegation, failed_use, first_delegation, first_use, made_use_of, unreadable_use, used,
+};
 
 pub(crate) const SKILL_USED: Assertion =
     Assertion::written("skill_used", |reading| parse(reading, Definition::Skill, true))
@@ -51,6 +53,23 @@ pub(crate) const SUB_AGENT_NOT_USED: Assertion =
             || EvidenceBuilder::new().call("Agent", json!({"subagent_type": "reviewer", "prompt": "Review."})),
         );
 
+/// Returns `true` if the agent used the skill or the sub-agent `name`; `None` if that is not known, because its replies
+/// do not report all calls, or a call does not show what it used.
+pub fn is_used(trace: &Trace, definition: Definition, name: &str) -> Option<bool> {
+    let is_used = made_use_of(trace, definition, name);
+    (is_used || unknown_use(trace, definition).is_none()).then_some(is_used)
+}
+
+/// Returns the reason why a skill or a sub-agent may have been used although no call shows it.
+fn unknown_use(trace: &Trace, definition: Definition) -> Option<String> {
+    unknown_calls(trace).or_else(|| unreadable(trace, definition))
+}
+
+/// Returns the reason why it is not known what a call used, if there is such a call.
+fn unreadable(trace: &Trace, definition: Definition) -> Option<String> {
+    unreadable_use(trace, definition).map(|call| format!("{} does not show what it used", call.summary()))
+}
+
 #[derive(Debug)]
 struct Used {
     definition: Definition,
@@ -81,14 +100,19 @@ impl Matcher for Used {
                 let expected = format!("no use of the {} `{name}`", self.kind());
                 Verdict::unmet(reason, expected, trace.calls[call].call.summary()).at_call(trace, call)
             }
-            (None, false) => match unknown_calls(trace) {
+            (None, false) => match unknown_use(trace, self.definition) {
                 Some(reason) => Verdict::undecided(reason),
                 None => Verdict::met(match trace.calls.len() {
                     0 => format!("`{name}` was not used: the agent called no tool"),
                     count => format!("`{name}` was not used in {}", format::count(count, "call")),
                 }),
             },
-            (None, true) => trace.missing_calls().map_or_else(|| self.missing(trace), Verdict::undecided),
+            (None, true) => {
+                match trace.missing_calls().map(str::to_owned).or_else(|| unreadable(trace, self.definition)) {
+                    Some(reason) => Verdict::undecided(reason),
+                    None => self.missing(trace),
+                }
+            }
         };
         Ok(verdict.place(place))
     }
@@ -141,9 +165,10 @@ impl Used {
 
 #[cfg(test)]
 mod tests {
-    use model::{Certainty, Status};
+    use model::{Certainty, Definition, Status};
     use serde_json::json;
 
+    use super::is_used;
     use crate::check::tests::judged;
     use crate::example::EvidenceBuilder;
 
@@ -166,6 +191,41 @@ mod tests {
         assert_eq!(
             finding_of(EvidenceBuilder::new().call("Write", json!({"file_path": "greet/SKILL.md"}))).status,
             Status::Unmet
+        );
+    }
+
+    #[test]
+    fn a_use_is_unknown_if_calls_are_not_reported_or_cannot_be_read() {
+        let uses = |story: EvidenceBuilder, definition: Definition, kind: &str, name: &str| {
+            let evidence = story.answer("Done.").evidence();
+            let status =
+                |kind: &str, field: &str| judged(&json!({"id": "a", "type": kind, field: name}), &evidence).status;
+            let field = if kind == "skill" { "skill" } else { "sub_agent" };
+            let statuses = [status(&format!("{kind}_used"), field), status(&format!("{kind}_not_used"), field)];
+            (is_used(&evidence.trace, definition, name), statuses)
+        };
+        let skill = |story: EvidenceBuilder| uses(story, Definition::Skill, "skill", "greet");
+        let new = || EvidenceBuilder::new().asks("Go");
+        let unknown = (None, [Status::Undecided; 2]);
+        assert_eq!(skill(new()), (Some(false), [Status::Unmet, Status::Met]));
+        assert_eq!(skill(new().calls_unreported()), (None, [Status::Unmet, Status::Undecided]));
+        for (tool, input) in [
+            ("Skill", json!({})),
+            ("Skill", json!("{\"skill\": \"gr")),
+            ("Read", json!("{\"file_path\": \"/box/repo/.claude/ski")),
+            ("Bash", json!("{\"command\": \"cat .cl")),
+        ] {
+            assert_eq!(skill(new().call(tool, input.clone())), unknown, "{tool}: {input}");
+            let known = new().call(tool, input).call("Skill", json!({"skill": "greet"}));
+            assert_eq!(skill(known), (Some(true), [Status::Met, Status::Unmet]), "another call shows the use");
+        }
+        let agent =
+            |input: serde_json::Value| uses(new().call("Agent", input), Definition::SubAgent, "sub_agent", "reviewer");
+        assert_eq!(agent(json!("{\"subagent_ty")), unknown);
+        assert_eq!(
+            agent(json!({"message": "go"})),
+            (Some(false), [Status::Unmet, Status::Met]),
+            "no name is the default"
         );
     }
 

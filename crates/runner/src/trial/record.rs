@@ -23,6 +23,9 @@ pub(super) fn record_of(planned: &PlannedTrial, end: End) -> TrialRecord {
     let Evidence { mut trace, collected, ending, .. } = evidence;
     let usage = trace.unreported.complete(trace.usage);
     let replies = replies(&trace);
+    let calls_unreported = trace.has_unreported_calls();
+    let installed = planned.case.subject.installed();
+    let triggered = installed.and_then(|skill| grade::is_used(&trace, planned.case.definition, &skill.name));
     // The result may be large, and is not copied if this is the only reference.
     trace.replies.clear();
     let result = trace.result.take().map(Arc::unwrap_or_clone);
@@ -89,7 +92,7 @@ pub(super) fn record_of(planned: &PlannedTrial, end: End) -> TrialRecord {
                 parent: traced.call.parent.clone(),
             })
             .collect(),
-        calls_unreported: trace.has_unreported_calls(),
+        calls_unreported,
         questions: trace
             .questions
             .iter()
@@ -99,13 +102,7 @@ pub(super) fn record_of(planned: &PlannedTrial, end: End) -> TrialRecord {
         cost_usd: usage.cost_usd,
         cost_source: usage.cost_usd.and(bill.source).map(str::to_owned),
         cost_usd_cli: bill.reported_usd,
-        triggered: planned
-            .case
-            .subject
-            .installed()
-            .map(|skill| grade::made_use_of(&trace, planned.case.definition, &skill.name))
-            // An answer that does not report its calls may have used it.
-            .filter(|is_used| *is_used || !trace.has_unreported_calls()),
+        triggered,
         side_effects: side_effects.unwrap_or_else(|| {
             collected.repository_change.as_deref().map(RepositoryChange::side_effects).unwrap_or_default()
         }),

@@ -310,13 +310,18 @@ impl TrialRecord {
             // The findings of earlier attempts are not recorded.
             return (Outcome::Undecided, score.map(|_| Bounds::UNKNOWN_SHARE));
         }
-        let findings: Vec<Finding> =
-            self.findings.iter().filter(|finding| !finding.is_about_skill_use()).cloned().collect();
-        let scoring = self.pass_score.zip(self.max_score);
-        let scoring = scoring.map(|(pass_score, max_score)| Scoring { max_score, pass_score });
+        let (left_out, findings): (Vec<Finding>, Vec<Finding>) =
+            self.findings.iter().cloned().partition(Finding::is_about_skill_use);
+        let scoring = self.pass_score.zip(self.max_score).map(|(pass_score, max_score)| {
+            // The same share of what is left, as `threshold` requires it of the whole.
+            let weight: f64 = left_out.iter().filter(|finding| !finding.implicit).map(|finding| finding.weight).sum();
+            Scoring::with_share((max_score - weight).max(0.0), Scoring { max_score, pass_score }.share())
+        });
         let rule = OutcomeRule { scoring, not: self.not };
         let outcome = self.ending.as_ref().map_or(first, |ending| Outcome::of(&findings, ending, &rule));
-        (outcome, score.and_then(|_| score_bounds_of(&findings.iter())))
+        // A score that decides does not include implicit findings.
+        let scored = findings.iter().filter(|finding| scoring.is_none() || !finding.implicit);
+        (outcome, score.and_then(|_| score_bounds_of(&scored)))
     }
 
     /// Returns the score bounds of the first attempt. The score of an attempt that an older version recorded is not
@@ -587,6 +592,35 @@ impl HookRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_both_arms_can_meet_needs_the_same_share_of_its_own_score() {
+        let finding = |kind: &str, status: &str, implicit: bool| {
+            serde_json::json!({ "id": kind, "type": kind, "status": status, "weight": 1, "because": "",
+                "implicit": implicit, "score": (status != "undecided").then_some(u8::from(status == "met")) })
+        };
+        let shared = |threshold: f64, used: &str, others: &[&str], budget: &str| {
+            let mut findings = vec![finding("skill_used", used, false), finding("tokens_at_most", budget, true)];
+            findings.extend(others.iter().map(|status| finding("contains", status, false)));
+            let most = 1.0 + others.len() as f64;
+            let record: TrialRecord = serde_json::from_value(serde_json::json!({
+                "id": "", "suite": "s", "case": "c", "arm": "a", "agent": "a", "repetition": 1, "outcome": "failed",
+                "ending": { "kind": "finished" }, "findings": findings, "input": [], "turn_count": 0, "duration_ms": 0,
+                "started_at": "2026-11-21T21:48:00Z", "score": 1, "max_score": most, "pass_score": threshold * most,
+            }))
+            .unwrap();
+            record.shared_result()
+        };
+        for used in ["met", "unmet", "undecided"] {
+            let score = |share: f64| Some(Bounds::exact(share));
+            assert_eq!(shared(0.6, used, &["met"], "met"), (Outcome::Passed, score(1.0)), "{used}");
+            assert_eq!(shared(0.6, used, &["unmet"], "met"), (Outcome::Failed, score(0.0)), "{used}");
+            assert_eq!(shared(0.5, used, &["met", "unmet"], "met"), (Outcome::Passed, score(0.5)), "{used}");
+            assert_eq!(shared(0.6, used, &["met", "unmet"], "met"), (Outcome::Failed, score(0.5)), "{used}");
+            assert_eq!(shared(0.6, used, &["met"], "undecided"), (Outcome::Undecided, score(1.0)), "{used}");
+            assert_eq!(shared(0.6, used, &["met"], "unmet"), (Outcome::Failed, score(1.0)), "{used}");
+        }
+    }
 
     #[test]
     fn a_sum_with_an_unknown_amount_is_unknown() {

@@ -318,6 +318,21 @@ fn plan_suites(settings: &Settings, suites: &[Suite]) -> (Plan, Vec<Diagnostic>)
 }
 
 #[test]
+fn the_arm_without_the_skill_needs_the_same_share_of_what_it_can_meet() {
+    let mut scored = asking("a");
+    let other = json!({"type": "turn_count_at_most", "max": 9});
+    let other = asserting(case("b", "fake"), &other).assertions.remove(0);
+    scored.assertions.push(AssertionSpec { id: "two".into(), weight: 3.0, ..other });
+    scored.ruling.scoring = Some(model::Scoring::with_share(4.0, 0.5));
+    let plan = planned_with(&Settings::default(), vec![scored]);
+    let scoring =
+        |trial: &PlannedTrial| trial.case.ruling.scoring.map(|scoring| (scoring.max_score, scoring.pass_score));
+    let mut needed: Vec<_> = plan.trials.iter().map(|trial| (trial.case.assertions.len(), scoring(trial))).collect();
+    needed.sort_by_key(|(assertions, _)| *assertions);
+    assert_eq!(needed, [(1, Some((3.0, 1.5))), (2, Some((4.0, 2.0)))]);
+}
+
+#[test]
 fn a_case_that_tests_a_skill_also_runs_without_it_under_the_same_limits() {
     let plan = planned_with(&Settings::default(), vec![asking("a"), case("b", "fake")]);
     let of = |variant: Option<&str>| plan.trials.iter().find(|trial| trial.arm.variant.as_deref() == variant).unwrap();

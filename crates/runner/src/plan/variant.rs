@@ -143,7 +143,12 @@ fn without_skill(case: &Case) -> Case {
     let is_about_skill = |kind: &str| grade::find(kind).is_some_and(grade::Assertion::is_about_skill);
     let mut case = case.clone();
     let written = case.assertions.len();
+    let about_skill: f64 =
+        case.assertions.iter().filter(|spec| is_about_skill(&spec.kind.value)).map(|spec| spec.weight).sum();
     case.assertions.retain(|assertion| !is_about_skill(&assertion.kind.value));
+    // The same share of what is left decides.
+    let left = |scoring: Scoring| Scoring::with_share((scoring.max_score - about_skill).max(0.0), scoring.share());
+    case.ruling.scoring = case.ruling.scoring.map(left);
     let indicators = &case.indicators;
     if case.assertions.iter().any(|spec| !indicators.contains(&spec.id) && spec.weight != 0.0) {
         case.assertions.retain(|spec| !indicators.contains(&spec.id));

@@ -345,11 +345,16 @@ impl Decision {
         {
             sentence.push_str(&format!(" This is {} of the possible improvement.", percent(gain)));
         }
-        if !matches!(conclusion, Conclusion::Same | Conclusion::SamePasses | Conclusion::Negligible(_))
-            && let Some(questions) = self.questions()
-        {
-            sentence.push_str(&format!(" {questions}"));
-        }
+        let questions = match conclusion {
+            Conclusion::Same | Conclusion::SamePasses | Conclusion::Negligible(_) => None,
+            // The answers about passed trials would contradict the result, which is about the scores.
+            Conclusion::Score(_) => self.score.map(|score| {
+                let (chance, p_value) = (chance(score.p_value), format::p_value(score.p_value));
+                format!("This change of the score is {chance} (p {p_value}); the passed trials alone do not show it.")
+            }),
+            Conclusion::Over(..) | Conclusion::In(_) | Conclusion::Open => self.questions(),
+        };
+        sentence.extend(questions.map(|questions| format!(" {questions}")));
         sentence
     }
 
@@ -731,6 +736,24 @@ mod tests {
         ] {
             assert_eq!(counted_sentence(&cases, trials), expected);
         }
+    }
+
+    #[test]
+    fn a_result_that_only_the_scores_show_has_their_p_and_no_other() {
+        let side = |score: f64| {
+            let mut side = CaseSide::default();
+            side.add(Failed, Failed, Some(Bounds::exact(score)));
+            side
+        };
+        let cases: Vec<(String, CaseSide, CaseSide)> =
+            (1..7).map(|number| (format!("s::c{number}"), side(0.25), side(0.5))).collect();
+        let paired: Vec<PairedCase<'_>> =
+            cases.iter().map(|(name, before, after)| PairedCase { name, before, after, test: None }).collect();
+        assert_eq!(
+            Decision::of(&paired).sentence(&SKILL, &paired, &[], None),
+            "The skill helps: the mean score changed from 25% to 50%, and 0 of 6 cases passed with it, 0 of 6 without. \
+             This change of the score is unlikely to be chance (p 0.031); the passed trials alone do not show it."
+        );
     }
 
     #[test]

@@ -1,14 +1,14 @@
-//! Conditions under which failed trials do not fail a run.
+//! Conditions that decide together with the outcomes of the trials whether a run fails.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::Summary;
 
-/// Conditions under which failed trials do not fail a run.
+/// Conditions that decide together with the outcomes of the trials whether a run fails.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Gate {
-    /// Share of trials that is enough if it passed.
+    /// Share of trials that must pass at the first attempt, and that is enough.
     pub min_pass_rate: Option<f64>,
     /// True if failed assertions do not matter at all.
     pub no_fail_on_assertions: bool,
@@ -52,9 +52,21 @@ impl Gate {
         self.no_fail_on_assertions || is_met
     }
 
+    /// Returns `true` if the required pass rate fails the run, even if no trial failed in the end, because each passed
+    /// after a failed attempt: the rate is too low whatever the missing results would show, or it is not known and the
+    /// run is complete, because results are missing on purpose.
+    pub fn is_missed(&self, summary: &Summary) -> bool {
+        match self.result(summary) {
+            Some(GateResult::NotMet) => true,
+            Some(GateResult::Unknown) => summary.exit_code() == 0,
+            Some(GateResult::Met) | None => false,
+        }
+    }
+
     /// Returns the exit code of the run. Neither condition hides trials and decisions that are open.
     pub fn exit_code(&self, summary: &Summary) -> u8 {
-        match summary.exit_code() {
+        let code = if self.is_missed(summary) { 1 } else { summary.exit_code() };
+        match code {
             1 if self.ignores_failures(summary) && summary.is_incomplete() => 3,
             1 if self.ignores_failures(summary) => 0,
             code => code,
@@ -82,6 +94,16 @@ mod tests {
         assert_eq!(decide(&summary(1, 2, 1)), (Some(GateResult::NotMet), 1));
         let flaky = Summary { flaky: 2, ..summary(3, 1, 0) };
         assert_eq!(decide(&flaky), (Some(GateResult::NotMet), 1), "first attempts count");
+        let flaky = Summary { flaky: 2, ..summary(4, 0, 0) };
+        assert_eq!(decide(&flaky), (Some(GateResult::NotMet), 1), "no trial failed in the end");
+        let flaky = Summary { flaky: 2, ..summary(3, 0, 1) };
+        assert_eq!(decide(&flaky), (Some(GateResult::NotMet), 1), "the broken trial cannot change it");
+        let sampled = summary(3, 0, 0);
+        let by_outcome = OutcomeCounts { undecided: 2, ..sampled.by_outcome };
+        let sampled = Summary { trials: 5, by_outcome, not_judged: 2, ..sampled };
+        assert_eq!((sampled.exit_code(), decide(&sampled)), (0, (Some(GateResult::Unknown), 1)));
+        let ignored = Gate { no_fail_on_assertions: true, ..gate };
+        assert_eq!((ignored.exit_code(&flaky), ignored.exit_code(&Summary { flaky: 2, ..summary(4, 0, 0) })), (3, 0));
         assert_eq!(decide(&Summary::default()).0, None);
         let mut rate_too_low = summary(3, 1, 0);
         rate_too_low.decisions.not_met = 1;

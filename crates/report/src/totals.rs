@@ -293,7 +293,7 @@ impl Verdict {
         let failures = summary.failures();
         // Failed trials are ignored if enough trials passed. If no failure matters, the trials have still failed.
         let is_excused = gate.ignores_failures(summary) && !gate.no_fail_on_assertions;
-        let (word, outcome) = if (failures > 0 || !not_met.is_empty()) && !is_excused {
+        let (word, outcome) = if (failures > 0 || !not_met.is_empty() || gate.is_missed(summary)) && !is_excused {
             ("FAIL", Outcome::Failed)
         } else if summary.open() > 0 || unfinished > 0 || !open.is_empty() || signal.is_some() {
             ("INCOMPLETE", Outcome::Broken)
@@ -343,7 +343,7 @@ impl Verdict {
         if word == "INCOMPLETE" && summary.by_outcome.passed > 0 && summary.by_outcome.failed == 0 && !has_rates {
             reason.push("none failed".to_owned());
         }
-        if word == "PASS" && summary.flaky > 0 {
+        if summary.flaky > 0 && (word == "PASS" || (word == "FAIL" && failures == 0)) {
             reason.push(match summary.flaky == summary.by_outcome.passed {
                 true => "but only after a failed attempt".to_owned(),
                 false => format!("{} of them only after a failed attempt", number(summary.flaky as u64)),
@@ -449,6 +449,9 @@ mod tests {
         let flaky = Summary { flaky: 2, trials: 9, by_outcome, ..Summary::default() };
         let passed = "PASS 6 of 9 trials passed, 2 of them only after a failed attempt, 3 skipped";
         assert_eq!(line(&flaky, Gate::default()), passed);
+        let too_low = "FAIL 6 of 9 trials passed, 2 of them only after a failed attempt, 3 skipped, pass rate 67% at the \
+                       first attempt is below the required 80%";
+        assert_eq!(line(&flaky, least), too_low);
         assert_eq!(line(&Summary::default(), Gate::default()), "NOTHING TESTED no trials");
     }
 

@@ -49,6 +49,21 @@ fn a_pass_after_a_failed_attempt_is_flaky_and_every_attempt_is_recorded() {
 }
 
 #[test]
+fn a_required_pass_rate_fails_a_run_in_which_every_trial_passed_only_later() {
+    let project = project(&format!("{ONCE}{DONE}"));
+    let run = ["skills/notes", "--agent", "subprocess:sh agent.sh", "--no-baseline", "--min-pass-rate", "0.9"];
+    let report = project.report(&run, 1);
+    assert_eq!(
+        (&report["summary"]["passed"], &report["summary"]["required_pass_rate_result"]),
+        (&1.into(), &"not_met".into())
+    );
+    let shown = project.run(&["report", "latest"]).exits(0).out;
+    let verdict =
+        "FAIL  1 of 1 trial passed, but only after a failed attempt, pass rate 0% at the first attempt is below";
+    assert!(shown.split_whitespace().collect::<Vec<_>>().join(" ").contains(&verdict.replace("  ", " ")), "{shown}");
+}
+
+#[test]
 fn an_agent_that_does_not_report_its_calls_may_have_used_the_skill() {
     let silent = project("echo '{\"message\":\"done\"}'\n");
     let trial = trial(&silent, &[], 0);

@@ -12,7 +12,7 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use model::{Envelope, Event, Outcome, RunInfo, Summary};
+use model::{Envelope, Event, Gate, Outcome, RunInfo, Summary};
 
 use self::conventions as names;
 use self::identifiers::{TraceContext, span_id};
@@ -152,6 +152,7 @@ impl Run {
             Some(summary) if summary.exit_code() == 1 || summary.by_outcome.broken > summary.decisions.open_trials => {
                 "failure"
             }
+            Some(summary) if Gate::from_settings(&self.info.settings).is_missed(summary) => "failure",
             Some(_) => "success",
         };
         attributes.put(names::SUITE_STATUS, status);

@@ -1,10 +1,10 @@
 //! Results across runs: one line per run, and the flaky cases.
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use model::statistics::Counted;
-use model::{CaseResults, OutcomeCounts, RunResults, RunRow, statistics};
+use model::{CaseResults, Outcome, OutcomeCounts, RunResults, RunRow, statistics};
 use serde_json::{Value, json};
 
 use crate::counts::{described, outcomes, share};
@@ -141,6 +141,7 @@ pub fn trend_json(runs: &[RunResults], of: TrendOf) -> Value {
             "trials": flaky.trials,
             "passed": flaky.passed,
             "failed": flaky.failed,
+            "unknown": flaky.unknown,
             "passed_after_rerun": flaky.rerun,
             "quarantined": flaky.is_quarantined,
         })
@@ -202,13 +203,28 @@ impl<'a> Point<'a> {
         if let Some(summary) = &run.run.summary {
             point.counts = summary.counted();
             point.by_outcome = summary.by_outcome;
-            point.tokens = summary.tokens.map(|tokens| tokens.total());
-            point.cost_usd = summary.cost_usd;
+            if run.run.regrade_of.is_none() {
+                point.tokens = summary.tokens.map(|tokens| tokens.total());
+                point.cost_usd = summary.cost_usd;
+            }
         }
         point
     }
 
     fn add(&mut self, case: &'a CaseResults) {
+        // If a run graded recorded evidence again, its agents did not run.
+        if self.run.run.regrade_of.is_none() {
+            self.add_spent(case);
+        }
+        if case.is_baseline() {
+            return;
+        }
+        self.counts += case.counted();
+        self.by_outcome += case.by_outcome;
+        self.cases.push((&case.suite, &case.case, &case.arm));
+    }
+
+    fn add_spent(&mut self, case: &CaseResults) {
         self.trials_with_tokens += case.trials_with_tokens;
         self.trials_with_cost += case.trials_with_cost;
         self.trials_with_time += case.trials_with_time;
@@ -216,12 +232,6 @@ impl<'a> Point<'a> {
             *sum = sum.map_or(more, |sum| Some(sum + more.unwrap_or(0)));
         }
         self.cost_usd = self.cost_usd.map_or(case.cost_usd, |sum| Some(sum + case.cost_usd.unwrap_or(0.0)));
-        if case.is_baseline() {
-            return;
-        }
-        self.counts += case.counted();
-        self.by_outcome += case.by_outcome;
-        self.cases.push((&case.suite, &case.case, &case.arm));
     }
 
     /// Returns the 95 % interval of the pass rate that covers every possible result of unknown trials.
@@ -334,6 +344,7 @@ fn notes(point: &Point<'_>, change: Option<Ordering>) -> Vec<String> {
     if run.is_interrupted() || run.finished < planned {
         notes.push(format!("{}/{} finished", number(run.finished as u64), number(planned as u64)));
     }
+    notes.extend(run.regrade_of.is_some().then(|| "regraded".to_owned()));
     notes.extend(outcomes(point.by_outcome, |outcome| !outcome.is_graded()));
     notes
 }
@@ -379,6 +390,8 @@ pub(crate) struct Flaky<'a> {
     trials: usize,
     pub(crate) passed: usize,
     pub(crate) failed: usize,
+    /// Number of trials that could have passed or failed.
+    unknown: usize,
     /// Number of trials that passed only after another attempt failed.
     pub(crate) rerun: usize,
     rates: Vec<Option<f64>>,
@@ -387,6 +400,12 @@ pub(crate) struct Flaky<'a> {
 }
 
 impl Flaky<'_> {
+    /// Returns the trials by their last result.
+    pub(crate) fn counted(&self) -> Counted {
+        let [passed, failed, unknown] = [self.passed, self.failed, self.unknown].map(|count| count as u64);
+        Counted { passed, failed, unknown }
+    }
+
     /// Returns a lower bound for the share of the rarer outcome that the trials still support.
     fn rank(&self) -> f64 {
         let rarer = self.passed.min(self.failed + self.rerun);
@@ -402,11 +421,19 @@ impl Flaky<'_> {
     }
 }
 
-/// Returns the flaky cases, the most certain ones first.
+/// Returns `true` if the arm reads recorded answers, so that each run grades the same ones.
+fn is_recorded(case: &CaseResults) -> bool {
+    case.arm == "recorded" || case.arm.starts_with("recorded:")
+}
+
+/// Returns the flaky cases, the most certain ones first. Each answer counts once: a run that grades the evidence of
+/// another one again is left out, and of several runs that grade the same recorded answers, the newest counts.
 pub(crate) fn flaky_cases(runs: &[RunResults]) -> Vec<Flaky<'_>> {
     type Key<'a> = (&'a str, &'a str, &'a str, &'a str);
     let mut cases: BTreeMap<Key<'_>, Flaky<'_>> = BTreeMap::new();
-    for run in runs.iter().rev() {
+    let ids: HashSet<&str> = runs.iter().map(|run| run.run.id.as_str()).collect();
+    let is_new = |run: &&RunResults| !run.run.regrade_of.as_ref().is_some_and(|of| ids.contains(of.as_str()));
+    for run in runs.iter().rev().filter(is_new) {
         for case in run.cases.iter().filter(|case| !case.is_baseline()) {
             let (passed, failed) = (case.by_outcome.passed, case.by_outcome.failed);
             if passed + failed == 0 {
@@ -414,21 +441,28 @@ pub(crate) fn flaky_cases(runs: &[RunResults]) -> Vec<Flaky<'_>> {
             }
             // If the settings are unknown, only trials of the same run have equal ones.
             let settings = case.settings.as_deref().unwrap_or(&run.run.id);
-            let flaky = cases.entry((&case.suite, &case.case, &case.arm, settings)).or_insert(Flaky {
+            let none = Flaky {
                 case,
                 runs: 0,
                 trials: 0,
                 passed: 0,
                 failed: 0,
+                unknown: 0,
                 rerun: 0,
                 rates: Vec::new(),
                 is_quarantined: false,
-            });
+            };
+            let key = (&*case.suite, &*case.case, &*case.arm, settings);
+            if is_recorded(case) {
+                cases.remove(&key);
+            }
+            let flaky = cases.entry(key).or_insert(none);
             flaky.is_quarantined = case.quarantined;
             flaky.runs += 1;
             flaky.trials += case.trials();
             flaky.passed += passed;
             flaky.failed += failed;
+            flaky.unknown += case.by_outcome.sum(Outcome::is_unknown);
             flaky.rerun += case.flaky;
             flaky.rates.push(Some(passed as f64 / (passed + failed) as f64));
         }
@@ -448,7 +482,7 @@ fn flaky_table(runs: &[RunResults], names: &Names, paint: &Paint) -> String {
     for case in flaky.iter().take(FLAKY) {
         grid.row([
             paint.folded(&names.of_case(case.case), NAME).into(),
-            format!("{}/{}", case.passed, case.passed + case.failed).into(),
+            described(case.counted()).into(),
             if case.rerun > 0 { number(case.rerun as u64) } else { String::new() }.into(),
             number(case.runs as u64).into(),
             sparkline(&case.rates[case.rates.len().saturating_sub(SPARKS)..], 1.0, paint).into(),

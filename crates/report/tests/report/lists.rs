@@ -225,6 +225,37 @@ fn results(case: &str, passed: u64, failed: u64) -> CaseResults {
     }
 }
 
+#[test]
+fn an_answer_that_is_graded_again_is_not_another_result_and_costs_nothing() {
+    let open = |case: CaseResults| CaseResults {
+        by_outcome: OutcomeCounts { undecided: 1, ..case.by_outcome },
+        arm: "recorded:answers.jsonl".into(),
+        ..case
+    };
+    let recorded = || open(results("told", 1, 1));
+    let asks = |settings: &str| CaseResults { settings: Some(settings.into()), ..results("asks", 1, 1) };
+    let mut runs = runs_of(&[&[asks("new"), recorded()], &[recorded()], &[asks("old"), recorded()]]);
+    runs[0].run.regrade_of = Some(runs[2].run.id.clone());
+    let json = report::trend_json(&runs, TrendOf::Suite);
+    let flaky: Vec<(&str, u64, u64, u64)> = json["flaky"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|flaky| {
+            let count = |field: &str| flaky[field].as_u64().unwrap();
+            (flaky["case"].as_str().unwrap(), count("passed"), count("failed"), count("unknown"))
+        })
+        .collect();
+    assert_eq!(flaky, [("asks", 1, 1, 0), ("told", 1, 1, 1)]);
+    let costs: Vec<&Value> = json["runs"].as_array().unwrap().iter().map(|run| &run["cost_usd"]).collect();
+    assert_eq!(costs, [&json!(0.04), &json!(0.02), &Value::Null]);
+    let text = report::trend(&runs, TrendOf::Suite, &plain());
+    assert!(text.contains("1 to 2/3") && text.contains("regraded"), "{text}");
+    runs.remove(2);
+    let alone = report::trend_json(&runs, TrendOf::Suite);
+    assert_eq!(alone["flaky"].as_array().map(Vec::len), Some(2), "the graded run is not in the list");
+}
+
 /// Returns runs of the cases, newest first; consecutive runs are a day apart.
 fn runs_of(cases: &[&[CaseResults]]) -> Vec<RunResults> {
     let run = |(age, cases): (usize, &&[CaseResults])| {

@@ -68,7 +68,7 @@ fn flaky_row(flaky: &Flaky<'_>) -> [Cell; 6] {
     [
         Cell::html(case_link(&flaky.case.suite, &flaky.case.case)),
         Cell::text(&flaky.case.arm),
-        Cell::number(&format!("{}/{}", flaky.passed, flaky.passed + flaky.failed)),
+        Cell::number(&described(flaky.counted())),
         Cell::number(&if flaky.rerun > 0 { number(flaky.rerun as u64) } else { String::new() }),
         Cell::number(&number(flaky.runs as u64)),
         Cell::muted(if flaky.is_quarantined { "quarantined" } else { "" }),

@@ -25,6 +25,8 @@ pub(crate) struct RunTotals {
     /// Number of planned baseline trials.
     planned_baseline: usize,
     summary: Summary,
+    /// Number of trials of the baseline whose case is in quarantine.
+    quarantined_baseline: usize,
     /// Cost of each attempt that is not free, with the position of its trial and `true` for the baseline. Costs are
     /// added in the order of the plan, because a sum of floating-point numbers depends on the order.
     costs: Vec<(usize, f64, bool)>,
@@ -108,6 +110,7 @@ impl RunTotals {
         let place = self.place(&record.id);
         let is_baseline = record.is_baseline();
         self.summary.add(record);
+        self.quarantined_baseline += usize::from(is_baseline && record.quarantine.is_some());
         if record.outcome == Outcome::Cancelled && record.ending.is_none() && self.not_started.is_none() {
             self.not_started = record.reason.clone();
         }
@@ -219,7 +222,8 @@ impl RunTotals {
             let most = (self.planned - self.planned_baseline) as u64;
             trials.push_str(&format!(" (at most {}; {} not needed)", number(most), number(spared_tested as u64)));
         }
-        let (baseline, planned) = (self.summary.baseline, self.planned_baseline.saturating_sub(spared.spared_baseline));
+        let baseline = self.summary.baseline.saturating_sub(self.quarantined_baseline);
+        let planned = self.planned_baseline.saturating_sub(spared.spared_baseline + self.quarantined_baseline);
         if self.planned_baseline == 0 {
             return (trials, String::new());
         }

@@ -196,6 +196,32 @@ fn an_arm_whose_trials_all_broke_has_no_pass_rate() {
 }
 
 #[test]
+fn files_about_a_run_do_not_count_quarantined_trials() {
+    let project = project();
+    let case = |id: &str, contains: &str, quarantine: Value| {
+        json!({ "id": id, "prompt": "!say hello", "expected_output": "", "quarantine": quarantine,
+                "assertions": [{ "type": "file_contains", "contains": contains }] })
+    };
+    let reason = json!({ "reason": "slow", "since": "2026-11-01" });
+    let suite = json!({ "skill_name": "greet", "evals": [case("a", "hello", json!(false)), case("b", "bye", reason)] });
+    project.write("skills/greet/evals/evals.json", &suite.to_string());
+    let ran = run(&project, &["--baseline"]).exits(0);
+    let shown = ran.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(shown.contains("trials 1, and 1 without the skill to compare with"), "{shown}");
+    let benchmark = json_of(&project, "out/benchmark.json");
+    assert_eq!(
+        (&benchmark["run_summary"]["fake_with_skill"]["runs"], &benchmark["delta"]["cases_paired"]),
+        (&json!(1), &json!(1))
+    );
+    let summary = json_of(&project, "out/summary.json");
+    assert_eq!(summary["pass_rates"], json!({ "fake_with_skill": 1.0, "fake_without_skill": 1.0 }));
+    assert_eq!((&summary["runs_completed"], &summary["runs_failed_grading"]), (&json!(2), &json!(0)));
+    let outcomes: Vec<&Value> =
+        summary["quarantined_runs"].as_array().unwrap().iter().map(|run| &run["outcome"]).collect();
+    assert_eq!(outcomes, ["failed", "failed"]);
+}
+
+#[test]
 fn a_directory_is_replaced_completely_or_left_untouched() {
     let project = project();
     run(&project, &["--post-grade-command", "echo x > \"$ASE_OUTPUT_DIR/mine\""]).exits(0);

@@ -23,6 +23,8 @@ pub(super) struct TrialResult {
     model: Option<String>,
     variant: Option<String>,
     with_skill: bool,
+    /// True if the case is in quarantine, so that no figure counts the trial.
+    quarantined: bool,
     repetition: u64,
     outcome: Outcome,
     reason: Option<String>,
@@ -48,6 +50,7 @@ impl TrialResult {
             model: record.model.clone(),
             variant: record.variant.clone(),
             with_skill: with_skill(record),
+            quarantined: record.quarantine.is_some(),
             repetition: record.repetition,
             outcome: record.outcome,
             reason: record.reason.clone(),
@@ -117,15 +120,20 @@ pub(super) fn one_skill(info: &RunInfo) -> Option<&str> {
 }
 
 impl Results {
-    /// Returns the trials of each configuration, by its name: `AGENT_with_skill`, with the model if an agent has
-    /// several.
+    /// Returns the trials that count: those of cases that are not in quarantine.
+    fn counted(&self) -> impl Iterator<Item = &TrialResult> {
+        self.trials.iter().filter(|trial| !trial.quarantined)
+    }
+
+    /// Returns the trials that count of each configuration, by its name: `AGENT_with_skill`, with the model if an agent
+    /// has several.
     fn configurations(&self) -> BTreeMap<String, Vec<&TrialResult>> {
         let mut models: BTreeMap<&str, BTreeSet<Option<&str>>> = BTreeMap::new();
         for trial in &self.trials {
             models.entry(&trial.agent).or_default().insert(trial.model.as_deref());
         }
         let mut all: BTreeMap<String, Vec<&TrialResult>> = BTreeMap::new();
-        for trial in &self.trials {
+        for trial in self.counted() {
             let has_several = models.get(trial.agent.as_str()).is_some_and(|models| models.len() > 1);
             let mut name = trial.agent.clone();
             if let Some(model) = trial.model.as_ref().filter(|_| has_several) {
@@ -166,7 +174,7 @@ impl Results {
             .collect();
         let agents: BTreeSet<&str> = info.agents.iter().map(|agent| agent.name.as_str()).collect();
         let ids: BTreeSet<&str> = info.trials.iter().map(|trial| &*trial.case).collect();
-        let of = |is_meant: fn(Outcome) -> bool| self.trials.iter().filter(move |trial| is_meant(trial.outcome));
+        let of = |is_meant: fn(Outcome) -> bool| self.counted().filter(move |trial| is_meant(trial.outcome));
         let failed: Vec<Value> = of(|outcome| outcome == Outcome::Failed)
             .map(|trial| {
                 let mut value = trial.identity();
@@ -208,6 +216,15 @@ impl Results {
         });
         if let Some(budget) = self.budget(info) {
             summary["budget"] = budget;
+        }
+        let quarantined = self.trials.iter().filter(|trial| trial.quarantined).map(|trial| {
+            let mut value = trial.identity();
+            value["outcome"] = json!(trial.outcome);
+            value
+        });
+        let quarantined: Vec<Value> = quarantined.collect();
+        if !quarantined.is_empty() {
+            summary["quarantined_runs"] = Value::Array(quarantined);
         }
         summary
     }
@@ -321,7 +338,7 @@ impl Results {
 
     /// Returns the fields of `suite_finished`.
     pub(super) fn tally(&self) -> Value {
-        let counts = OutcomeCounts::of(self.trials.iter().map(|trial| trial.outcome));
+        let counts = OutcomeCounts::of(self.counted().map(|trial| trial.outcome));
         json!({
             "completed": counts.sum(Outcome::is_graded),
             "failed_grading": counts.failed,

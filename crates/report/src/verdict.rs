@@ -85,7 +85,7 @@ pub(crate) fn passed_sentence(arm: &ArmStatistics) -> String {
     }
     let excluded = outcomes(arm.by_outcome, Outcome::is_excluded);
     if !excluded.is_empty() {
-        sentence.push_str(&format!(" Not counted: {}.", excluded.join(", ")));
+        sentence.push_str(&format!(" Excluded: {}.", excluded.join(", ")));
     }
     sentence
 }
@@ -125,7 +125,7 @@ mod tests {
         let trials = ArmStatistics { cases: 3, ..arm(7, 2, 0) };
         let by_outcome = OutcomeCounts { skipped: 2, ..trials.by_outcome };
         let trials = ArmStatistics { by_outcome, ..trials };
-        let expected = format!("7 of 9 trials of 3 cases passed, 78% {range} Not counted: 2 skipped.");
+        let expected = format!("7 of 9 trials of 3 cases passed, 78% {range} Excluded: 2 skipped.");
         assert_eq!(passed_sentence(&trials), expected);
         let open = format!("Between 0% and 60% of 10 cases passed: 6 undecided {range}");
         assert_eq!(passed_sentence(&arm(0, 4, 6)), open);
@@ -137,6 +137,6 @@ mod tests {
             by_outcome: OutcomeCounts { cancelled: 1, ..OutcomeCounts::default() },
             ..ArmStatistics::default()
         };
-        assert_eq!(passed_sentence(&nothing), "No trial counts. Not counted: 1 cancelled.");
+        assert_eq!(passed_sentence(&nothing), "No trial counts. Excluded: 1 cancelled.");
     }
 }

@@ -152,7 +152,7 @@ function arms() {
   return table([...several ? [words('Arm')] : [], numbers('Cases'), numbers('Trials passed'), numbers('Pass rate'),
     words('95% interval of the pass rate'), numbers('Checks met'), numbers('Time per trial'), numbers('Tokens per trial'),
     numbers('Cost per trial'), ...triggers ? [numbers('Skill used when wanted')] : [],
-    words('Could have passed or failed'), words('Not counted')], rows,
+    words('Could have passed or failed'), words('Excluded')], rows,
     several ? 'Arms' : 'Result');
 }
 

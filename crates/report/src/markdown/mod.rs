@@ -272,7 +272,7 @@ fn figures(arms: &Arms) -> String {
     if !arms.deltas.is_empty() {
         page.push_str(&format!("\n{}", tables::deltas(arms)));
     }
-    let notes: Vec<String> = warnings(arms).into_iter().chain(count_notes(arms)).collect();
+    let notes: Vec<String> = warnings(arms).into_iter().chain(count_notes(arms, true)).collect();
     for note in notes {
         page.push_str(&format!("\n> {}\n", text(&note, 1000)));
     }

@@ -25,7 +25,7 @@ pub(super) fn arms(arms: &[ArmSummary]) -> String {
     let mut heads = Vec::from_iter(has_names.then_some("Arm"));
     heads.extend(["Cases", "Trials passed", "Pass rate", "95% interval of the pass rate"]);
     heads.extend(has_curves.then_some("pass@k"));
-    heads.extend(["Checks met", "Time per trial", "Tokens per trial", "Cost per trial", "Not counted"]);
+    heads.extend(["Checks met", "Time per trial", "Tokens per trial", "Cost per trial", "Excluded"]);
     let mut table = format!("| {} |\n|{}\n", heads.join(" | "), " --- |".repeat(heads.len()));
     for arm in arms.iter().take(ROWS) {
         let statistics = &arm.statistics;

@@ -58,7 +58,7 @@ pub(crate) fn notes(arms: &Arms, paint: &Paint) -> String {
     for warning in warnings(arms) {
         text.push_str(&folded(&warning, paint, Paint::yellow));
     }
-    text.extend(count_notes(arms).iter().map(|note| folded(note, paint, Paint::dim)));
+    text.extend(count_notes(arms, !arms.deltas.is_empty()).iter().map(|note| folded(note, paint, Paint::dim)));
     if text.is_empty() { text } else { format!("\n{text}") }
 }
 
@@ -399,8 +399,9 @@ pub(crate) fn warnings(arms: &Arms) -> Vec<String> {
 }
 
 /// Says which trials could have passed or failed, which first attempts failed although the trial passed, and which
-/// trials and cases are excluded: `Excluded: 1 skipped trial of codex+with_skill.`
-pub(crate) fn count_notes(arms: &Arms) -> Vec<String> {
+/// trials and cases are excluded: `Excluded: 1 skipped trial of codex+with_skill.` `has_checks` is true if the shares of
+/// met assertions are shown.
+pub(crate) fn count_notes(arms: &Arms, has_checks: bool) -> Vec<String> {
     let counted_in = |arm: &ArmSummary, is_meant: fn(Outcome) -> bool| {
         let by_outcome = arm.statistics.by_outcome;
         let trials = counted(by_outcome.sum(is_meant), "trial");
@@ -438,16 +439,17 @@ pub(crate) fn count_notes(arms: &Arms) -> Vec<String> {
         ));
     }
     if !unknown.is_empty() {
+        let checks = if has_checks { "met checks leave out undecided assertions, and " } else { "" };
         notes.push(format!(
-            "Unknown: {}. They could have passed or failed, so `passed` is a range; `checks` leaves out undecided \
-             assertions, and time, tokens and cost leave out broken and stale trials.",
+            "Unknown: {}. They could have passed or failed, so passed trials are a range; {checks}time, tokens and cost \
+             leave out broken and stale trials.",
             unknown.join("; ")
         ));
     }
     if !later.is_empty() {
         notes.push(format!(
-            "First attempts: {} passed only after a failed attempt, and `passed` does not count them. Tokens and cost \
-             are those of all attempts.",
+            "First attempts: {} passed only after a failed attempt, and are not among the passed trials. Tokens and \
+             cost are those of all attempts.",
             later.join("; ")
         ));
     }

@@ -60,7 +60,7 @@ fn the_effect_of_the_skill_is_shown_in_every_view_of_a_run() {
     let page = project.run(&["report", "--format", "markdown", "--show-evidence", "--failures-only"]).exits(0).out;
     for part in [
         "| Arm | Cases | Trials passed | Pass rate | 95% interval of the pass rate | pass@k | Checks met | Time per trial | \
-         Tokens per trial | Cost per trial | Not counted |",
+         Tokens per trial | Cost per trial | Excluded |",
         "**Delta (with\\_skill − without\\_skill):**",
         "#### `one/evals::harmed@fake+with_skill#1`",
         "- The agent did not use the skill.",

@@ -27,10 +27,12 @@ const FLIPS: usize = 5;
 const AROUND: (usize, usize) = (2, 5);
 /// Maximum width of a sentence, which is wrapped.
 const SENTENCE: usize = 1000;
-/// Explains how to read the figures.
-const READING: &str = "95% interval: where the true difference for other cases like these probably is; there may be none \
-                       if 0 is in it. p: how likely so large a difference would be if nothing had changed; below 0.05, \
-                       chance is unlikely.";
+/// Explains the intervals.
+const INTERVAL: &str =
+    "95% interval: where the true difference for other cases like these probably is; there may be none if 0 is in it.";
+/// Explains the p-values in the sentence.
+const P_VALUE: &str =
+    "p: how likely so large a difference would be if nothing had changed; below 0.05, chance is unlikely.";
 /// Maximum width of a reason.
 const REASON: usize = 160;
 
@@ -206,8 +208,15 @@ impl Comparison {
     /// ignores.
     pub(crate) fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
-        if self.totals.iter().any(|total| total.p_value.is_some()) {
-            notes.push(READING.to_owned());
+        let has_interval = self.totals.iter().any(|total| total.ci95.is_some());
+        let has_p_value = self.sentence().contains("(p ") && !self.is_sequential;
+        let reading: Vec<&str> = [(has_interval, INTERVAL), (has_p_value, P_VALUE)]
+            .iter()
+            .filter(|(is, _)| *is)
+            .map(|(_, note)| *note)
+            .collect();
+        if !reading.is_empty() {
+            notes.push(reading.join(" "));
         }
         if self.is_sequential {
             notes.push(format!("{} {}", decisions::NOTE, stopping::ROUNDS));

@@ -64,7 +64,8 @@ const COMMANDS: [(&str, u8, &str); 23] = [
         "compare",
         INCOMPLETE,
         "nothing was compared, the trials of a case with a result on the first side are broken or undecided on the \
-         second, or `--no-worse-than` or `--prefer` has no answer",
+         second, trials without a result decide whether the second side is worse, or `--no-worse-than` or `--prefer` has \
+         no answer",
     ),
     ("config", INVALID, "the configuration has an error"),
     ("continue", NOTHING, "no run is in the queue"),

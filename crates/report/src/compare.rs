@@ -88,6 +88,10 @@ pub struct Comparison {
     newly_quarantined: BTreeSet<String>,
     /// Outcomes of their trials on the second side, with their numbers.
     results_in_quarantine: BTreeMap<Outcome, usize>,
+    /// Those that are in quarantine on the first side only, and have trials on the second.
+    released: BTreeSet<String>,
+    /// Outcomes of their trials on the second side, with their numbers.
+    results_after_release: BTreeMap<Outcome, usize>,
     /// Cases that assert only whether the skill is used, which the arm without it cannot meet.
     about_skill: BTreeSet<String>,
     /// Number of trials in which the agent should have used the skill, if it never did.
@@ -101,6 +105,8 @@ pub struct Comparison {
     test_files: Vec<TestFileChange>,
     /// True if the results decided how many trials of a run took place.
     is_sequential: bool,
+    /// True if a regression counts even if it may be chance or is within the threshold.
+    counts_any: bool,
 }
 
 impl Comparison {
@@ -110,17 +116,30 @@ impl Comparison {
     pub fn of(before: &[TrialRow], after: &[TrialRow], threshold: f64) -> Self {
         let [were, are] = [before, after].map(|trials| quarantine::cases(trials.iter()));
         let quarantined = were.union(&are).copied().collect();
+        let results = |cases: &quarantine::Cases<'_>| {
+            let (mut found, mut results) = (quarantine::Cases::new(), BTreeMap::new());
+            for trial in after.iter().filter(|trial| !is_baseline(trial) && quarantine::contains(cases, trial)) {
+                found.insert((trial.suite.as_str(), trial.case.as_str()));
+                *results.entry(trial.outcome).or_default() += 1;
+            }
+            (quarantine::names(&found), results)
+        };
         let new = are.difference(&were).copied().collect();
-        let mut results_in_quarantine = BTreeMap::new();
-        for trial in after.iter().filter(|trial| !is_baseline(trial) && quarantine::contains(&new, trial)) {
-            *results_in_quarantine.entry(trial.outcome).or_default() += 1;
-        }
         let newly_quarantined = quarantine::names(&new);
+        let (_, results_in_quarantine) = results(&new);
+        let (released, results_after_release) = results(&were.difference(&are).copied().collect());
         let under_test = |trial: &&TrialRow| !is_baseline(trial) && !quarantine::contains(&quarantined, trial);
         let before: Vec<&TrialRow> = before.iter().filter(under_test).collect();
         let after: Vec<&TrialRow> = after.iter().filter(under_test).collect();
         let comparison = Self::between([&before, &after], Dimension::Run, threshold);
-        Self { quarantined: quarantine::names(&quarantined), newly_quarantined, results_in_quarantine, ..comparison }
+        Self {
+            quarantined: quarantine::names(&quarantined),
+            newly_quarantined,
+            results_in_quarantine,
+            released,
+            results_after_release,
+            ..comparison
+        }
     }
 
     /// Compares the trials of one run by agent or model: each value with the first one, if they have a case in common.
@@ -199,10 +218,7 @@ impl Comparison {
     fn between(sides: [&[&TrialRow]; 2], by: Dimension, threshold: f64) -> Self {
         let pairs = pairs::pairs(sides, by);
         let mut cases: Vec<CaseChange> = pairs.iter().map(|pair| CaseChange::of(pair, threshold)).collect();
-        let tests = verdict::tests(&cases.iter().map(CaseChange::paired).collect::<Vec<_>>());
-        for (case, test) in cases.iter_mut().zip(tests) {
-            case.confirm(test, threshold);
-        }
+        confirm(&mut cases, threshold);
         cases.sort_by(|a, b| {
             let certainty = (a.change, !a.is_confirmed).cmp(&(b.change, !b.is_confirmed));
             certainty.then_with(|| b.size().total_cmp(&a.size())).then_with(|| a.name.cmp(&b.name))
@@ -216,6 +232,8 @@ impl Comparison {
             quarantined: BTreeSet::new(),
             newly_quarantined: BTreeSet::new(),
             results_in_quarantine: BTreeMap::new(),
+            released: BTreeSet::new(),
+            results_after_release: BTreeMap::new(),
             about_skill: BTreeSet::new(),
             unused: None,
             totals: totals::of(&cases, &decision),
@@ -231,7 +249,13 @@ impl Comparison {
             settings: Vec::new(),
             test_files: Vec::new(),
             is_sequential: false,
+            counts_any: false,
         }
+    }
+
+    /// Counts every regression, even if it may be chance or is within the threshold.
+    pub fn counting_any(self) -> Self {
+        Self { counts_any: true, ..self }
     }
 
     /// Replaces tests and intervals that are valid only for a fixed number of trials.
@@ -347,11 +371,31 @@ impl Comparison {
     }
 
     /// Returns `true` if the second side is worse by more than chance and the threshold: over all cases, or in one
-    /// case judged by its own trials. If the second run regraded the evidence of the first one, nothing is chance.
+    /// case judged by its own trials. If the second run regraded the evidence of the first one, nothing is chance. If
+    /// every regression counts, a single one is enough.
     pub fn has_regressed(&self) -> bool {
+        self.is_regression(&self.decision, &self.cases)
+    }
+
+    fn is_regression(&self, decision: &Decision, cases: &[CaseChange]) -> bool {
         let is_regrade = self.runs.as_ref().is_some_and(|runs| runs[1].regrade_of.as_ref() == Some(&runs[0].id));
-        let is_regression = |case: &CaseChange| case.change == Change::Regressed && (case.is_confirmed || is_regrade);
-        self.decision.is_lower_by(self.threshold) || self.cases.iter().any(is_regression)
+        let counts_all = is_regrade || self.counts_any;
+        let is_regression = |case: &CaseChange| case.change == Change::Regressed && (case.is_confirmed || counts_all);
+        decision.is_lower_by(self.threshold) || cases.iter().any(is_regression)
+    }
+
+    /// Returns `true` if the second side would be worse if all its trials without a result had failed.
+    fn may_have_regressed(&self) -> bool {
+        let mut cases: Vec<CaseChange> = self.cases.iter().map(|case| case.at_worst(self.threshold)).collect();
+        let decide = |cases: &[CaseChange]| Decision::of(&cases.iter().map(CaseChange::paired).collect::<Vec<_>>());
+        let decision = if self.is_sequential {
+            sequential::confirm(&mut cases, self.threshold);
+            decide(&cases).sequential(sequential::same_cases_p_value(&cases))
+        } else {
+            confirm(&mut cases, self.threshold);
+            decide(&cases)
+        };
+        self.is_regression(&decision, &cases)
     }
 
     /// Returns `true` if a case passes less often, or has a lower score, than before, even if that may be chance.
@@ -359,15 +403,19 @@ impl Comparison {
         self.cases.iter().any(|case| case.change == Change::Regressed)
     }
 
-    /// Returns `true` if the comparison cannot answer what it was asked: no case has a result on both sides, or one that
-    /// has a result on the first side broke, is undecided or was cancelled on the second.
+    /// Returns `true` if the comparison cannot answer what it was asked: no case has a result on both sides, one that
+    /// has a result on the first side broke, is undecided or was cancelled on the second, or the trials of the second
+    /// side without a result decide whether there is a regression.
     pub fn is_incomplete(&self) -> bool {
         let has_result = |case: &CaseChange| case.before.results.decided() > 0 && case.after.results.decided() > 0;
         let is_lost = |case: &CaseChange| {
             case.paired().lost_its_result()
                 && case.after.results.by_outcome.sum(|outcome| outcome != Outcome::Skipped) > 0
         };
-        !self.cases.iter().any(has_result) || self.cases.iter().any(is_lost)
+        let is_open = |case: &CaseChange| case.is_paired() && case.after.results.is_open();
+        !self.cases.iter().any(has_result)
+            || self.cases.iter().any(is_lost)
+            || !self.has_regressed() && self.cases.iter().any(is_open) && self.may_have_regressed()
     }
 
     /// Returns the result: how the second side differs from the first, what happened to cases that do not show it, and
@@ -376,6 +424,7 @@ impl Comparison {
         let cases: Vec<PairedCase<'_>> = self.cases.iter().map(CaseChange::paired).collect();
         let mut left_out = Vec::new();
         left_out.extend(quarantine::describe_new(&self.newly_quarantined, &self.results_in_quarantine));
+        left_out.extend(quarantine::describe_released(&self.released, &self.results_after_release));
         let decide = |words: &Words<'_>| {
             let sentence = self.decision.sentence(words, &cases, &left_out, self.unused);
             let agent = self.agent.as_ref().map_or_else(String::new, |agent| format!("{agent}: "));
@@ -425,11 +474,12 @@ impl Comparison {
         if self.has_regressed() || !(self.decision.is_lower_by(0.0) || is_worse_in_a_case()) {
             return String::new();
         }
-        let points = gain(self.threshold);
-        format!(
-            " It is not a regression, because it is within the threshold of {} points.",
-            points.trim_start_matches('+')
-        )
+        let points = self.threshold_in_points();
+        format!(" It is not a regression, because it is within the threshold of {points} points.")
+    }
+
+    fn threshold_in_points(&self) -> String {
+        gain(self.threshold).trim_start_matches('+').to_owned()
     }
 
     /// Returns the comparison as JSON, without the schema.
@@ -483,6 +533,16 @@ impl Comparison {
         [Change::Missing, Change::Added].map(|change| self.cases.iter().filter(|case| case.change == change).count())
     }
 
+    /// Returns why the regressed cases that are not confirmed are not.
+    fn small_regressions(&self) -> SmallRegressions {
+        let regressed = || self.cases.iter().filter(|case| case.change == Change::Regressed && !case.is_confirmed);
+        match (regressed().any(CaseChange::is_certain), regressed().all(CaseChange::is_certain)) {
+            (true, true) => SmallRegressions::Certain,
+            (true, false) => SmallRegressions::Mixed,
+            (false, _) => SmallRegressions::Uncertain,
+        }
+    }
+
     /// Returns the groups of cases to show, each with its heading. Changes that may be chance are separate.
     pub(crate) fn groups(&self) -> Vec<(&'static str, Vec<&CaseChange>)> {
         let of = |change: Change, is_confirmed: bool| -> Vec<&CaseChange> {
@@ -495,10 +555,11 @@ impl Comparison {
         let uncertain = match self.decision.is_lower_by(self.threshold) {
             true if regressed.iter().all(passes_less) => "passing less often; each alone may be chance",
             true => "regressed; each alone may be chance",
-            false if regressed.iter().any(|case| case.is_certain()) => {
-                "regressed, may be chance or below the threshold"
-            }
-            false => "regressed, may be chance",
+            false => match self.small_regressions() {
+                SmallRegressions::Certain => "regressed, but within the threshold",
+                SmallRegressions::Mixed => "regressed, may be chance or within the threshold",
+                SmallRegressions::Uncertain => "regressed, may be chance",
+            },
         };
         let groups = vec![
             ("regressed", of(Change::Regressed, true)),
@@ -509,6 +570,25 @@ impl Comparison {
             ("may have changed: results are missing", of(Change::Changed, false)),
         ];
         groups.into_iter().filter(|(_, cases)| !cases.is_empty()).collect()
+    }
+}
+
+/// Reason why regressions do not count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum SmallRegressions {
+    /// None is chance, but all are within the threshold.
+    Certain,
+    /// Some are within the threshold, others may be chance.
+    Mixed,
+    /// They may be chance.
+    Uncertain,
+}
+
+/// Tests each case by its own trials.
+fn confirm(cases: &mut [CaseChange], threshold: f64) {
+    let tests = verdict::tests(&cases.iter().map(CaseChange::paired).collect::<Vec<_>>());
+    for (case, test) in cases.iter_mut().zip(tests) {
+        case.confirm(test, threshold);
     }
 }
 

@@ -245,15 +245,19 @@ pub fn run(global: &Global, args: &CompareArgs, terminal: &Terminal) -> Result<E
         }
         Some(by @ (By::Model | By::Agent | By::Variant)) => within(&find(args.a.as_deref(), "latest")?, by, &options)?,
     };
-    let comparisons: Vec<Comparison> = match args.no_worse_than {
-        Some(margin) => comparisons.into_iter().map(|each| each.with_margin(margin)).collect(),
-        None => comparisons,
+    let asked = |each: Comparison| {
+        let each = if args.any { each.counting_any() } else { each };
+        match args.no_worse_than {
+            Some(margin) => each.with_margin(margin),
+            None => each,
+        }
     };
+    let comparisons: Vec<Comparison> = comparisons.into_iter().map(asked).collect();
     let text = match format {
         Format::Json => serde_json::to_string_pretty(&to_json(&comparisons, args.by)).unwrap_or_default() + "\n",
         Format::Terminal => {
             let mut text = joined(&comparisons, |each| each.draw(&style));
-            if !args.any && comparisons.iter().any(|each| each.has_regressions() && !each.has_regressed()) {
+            if comparisons.iter().any(|each| each.has_regressions() && !each.has_regressed()) {
                 text.push_str("  `--any` fails on any regression; `run --trials 5` runs each case five times.\n");
             }
             text
@@ -284,14 +288,14 @@ pub fn run(global: &Global, args: &CompareArgs, terminal: &Terminal) -> Result<E
         }
         None => terminal.out(&text),
     }
-    Ok(ExitCode::from(code_of(&comparisons, args.any)))
+    Ok(ExitCode::from(code_of(&comparisons)))
 }
 
-/// Returns the exit code for comparisons. With `any`, a regression counts even if it may be chance.
-fn code_of(comparisons: &[Comparison], any: bool) -> u8 {
+/// Returns the exit code for comparisons.
+fn code_of(comparisons: &[Comparison]) -> u8 {
     let is_worse = |each: &Comparison| {
         let is_beyond_margin = each.within_margin() == Some(WithinMargin::Refuted);
-        each.has_regressed() || is_beyond_margin || any && each.has_regressions()
+        each.has_regressed() || is_beyond_margin
     };
     let is_open = |each: &Comparison| {
         each.is_incomplete() || each.within_margin() == Some(WithinMargin::Open) || each.lacks_preference()
@@ -320,7 +324,7 @@ pub fn runs(session: &Session, before: &str, after: &str) -> Result<(String, Val
     };
     let comparisons = [between(&side(before)?, &side(after)?, &options)?];
     let text = joined(&comparisons, |each| each.draw(&Style::plain()));
-    Ok((text, to_json(&comparisons, None), code_of(&comparisons, false)))
+    Ok((text, to_json(&comparisons, None), code_of(&comparisons)))
 }
 
 /// A recorded run, and its record.

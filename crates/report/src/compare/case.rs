@@ -125,6 +125,17 @@ impl CaseChange {
         case
     }
 
+    /// Returns the case if every trial of the second side without a result had failed.
+    pub(super) fn at_worst(&self, threshold: f64) -> Self {
+        let after = Side {
+            results: self.after.results.at_worst(),
+            in_order: self.after.in_order.iter().map(|passed| passed.or(Some(false))).collect(),
+            ..Side::default()
+        };
+        let change = change(&self.before, &after, threshold);
+        Self { name: self.name.clone(), change, before: self.before.clone(), after, evidence: None, ..*self }
+    }
+
     /// Returns the case as the verdict sees it.
     pub(super) fn paired(&self) -> PairedCase<'_> {
         PairedCase { name: &self.name, before: &self.before.results, after: &self.after.results, test: self.test }

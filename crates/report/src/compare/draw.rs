@@ -2,14 +2,14 @@
 
 use std::cmp::Ordering;
 
-use model::statistics::{Counted, wilson};
+use model::statistics::{Counted, WithinMargin, wilson};
 use model::{Outcome, Part, RunRow, Segment, Status};
 
 use super::case::Side;
 use super::evidence::{Call, Evidence, Flip};
 use super::rounds::sum;
 use super::totals::{Plot, Total};
-use super::{CaseChange, Change, Comparison, Dimension, quarantine, stopping, test_files, variants};
+use super::{CaseChange, Change, Comparison, Dimension, SmallRegressions, quarantine, stopping, test_files, variants};
 use crate::align::Row;
 use crate::columns;
 use crate::decisions;
@@ -237,15 +237,30 @@ impl Comparison {
             notes.push(variants::NOTE.to_owned());
         }
         if self.is_incomplete() {
-            notes.push(
-                "The comparison is incomplete (exit code 3), unless it shows a regression (exit code 1).".to_owned(),
-            );
+            let is_worse = self.has_regressed() || self.within_margin() == Some(WithinMargin::Refuted);
+            notes.push(match is_worse {
+                true => "The comparison is incomplete, but the missing results cannot change its answer.".to_owned(),
+                false => "The comparison is incomplete (exit code 3).".to_owned(),
+            });
         }
         if self.has_regressions() && !self.has_regressed() {
-            notes.push(
-                "Regressions that may be chance do not fail the comparison; more trials of each case reduce chance."
-                    .to_owned(),
-            );
+            let threshold = self.threshold_in_points();
+            notes.push(match self.small_regressions() {
+                SmallRegressions::Certain => {
+                    format!("Regressions within the threshold of {threshold} points do not fail the comparison.")
+                }
+                SmallRegressions::Mixed => format!(
+                    "Regressions that may be chance, or are within the threshold of {threshold} points, do not fail the \
+                     comparison; more trials of each case reduce chance."
+                ),
+                SmallRegressions::Uncertain => {
+                    "Regressions that may be chance do not fail the comparison; more trials of each case reduce chance."
+                        .to_owned()
+                }
+            });
+        }
+        if self.counts_any && self.has_regressed() {
+            notes.push("Every regression fails the comparison, also one that may be chance.".to_owned());
         }
         notes
     }

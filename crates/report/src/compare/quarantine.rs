@@ -43,10 +43,19 @@ pub(super) fn describe(names: &BTreeSet<String>) -> String {
 
 /// Says which cases are newly in quarantine, and what became of their trials; `None` if there are none.
 pub(super) fn describe_new(names: &BTreeSet<String>, results: &BTreeMap<Outcome, usize>) -> Option<String> {
+    describe_change(names, "newly in quarantine", results)
+}
+
+/// Says which cases are no longer in quarantine, and what became of their trials; `None` if there are none.
+pub(super) fn describe_released(names: &BTreeSet<String>, results: &BTreeMap<Outcome, usize>) -> Option<String> {
+    describe_change(names, "no longer in quarantine", results)
+}
+
+fn describe_change(names: &BTreeSet<String>, change: &str, results: &BTreeMap<Outcome, usize>) -> Option<String> {
     let cases = match (names.len(), names.first()?) {
         (1, name) => format!("case {name} is"),
         (cases, _) => format!("{} are", counted(cases, "case")),
     };
     let results = results.iter().map(|(outcome, count)| format!("{count} {}", outcome.name()));
-    Some(format!("{cases} newly in quarantine ({})", results.collect::<Vec<_>>().join(", ")))
+    Some(format!("{cases} {change} ({})", results.collect::<Vec<_>>().join(", ")))
 }

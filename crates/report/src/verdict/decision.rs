@@ -50,6 +50,24 @@ impl CaseSide {
         if self.scores.is_empty() { None } else { Bounds::mean(self.scores.iter().copied().chain(missing)) }
     }
 
+    /// Returns `true` if a trial has no result, or a score is not known exactly.
+    pub(crate) fn is_open(&self) -> bool {
+        self.counts.unknown > 0 || self.scores.iter().any(|score| score.value().is_none())
+    }
+
+    /// Returns the side if every trial without a result had failed, and every score were the lowest possible one.
+    pub(crate) fn at_worst(&self) -> Self {
+        let Counted { passed, failed, unknown } = self.counts;
+        let missing = self.counts.trials().saturating_sub(self.scores.len() as u64);
+        let missing = if self.scores.is_empty() { 0 } else { usize::try_from(missing).unwrap_or(0) };
+        let lowest = self.scores.iter().map(|score| Bounds::exact(score.min));
+        Self {
+            counts: Counted { passed, failed: failed + unknown, unknown: 0 },
+            by_outcome: self.by_outcome,
+            scores: lowest.chain(std::iter::repeat_n(Bounds::exact(0.0), missing)).collect(),
+        }
+    }
+
     /// Returns `true` if a score is neither 0 nor 1, so that it says more than the outcome.
     fn is_partial(&self) -> bool {
         self.scores.iter().any(|score| score.value().is_none_or(|share| share > 0.0 && share < 1.0))

@@ -218,6 +218,41 @@ fn a_comparison_is_incomplete_if_a_case_lost_its_result() {
     assert!(is_incomplete("pp", "pu") && is_incomplete("pp", "uu"), "a judge was not available");
     assert!(!is_incomplete("pu", "pu"), "the first side has no result either");
     assert!(is_incomplete("", "p") && Comparison::of(&[], &[], THRESHOLD).is_incomplete(), "nothing was compared");
+    assert!(is_incomplete("ppppp p", "puuuu p"), "it would be a regression if the four had failed");
+    assert!(!is_incomplete("ppppp p", "ppppu p"), "one failure may be chance");
+    assert!(!is_incomplete("puuuu p", "ppppp p"), "results of the first side are missing");
+    let worse = Comparison::of(&outcomes("pppppp p", OLD), &outcomes("ffffff u", RUN), THRESHOLD);
+    let notes = worse.draw(&plain()).split_whitespace().collect::<Vec<_>>().join(" ");
+    let note = "The comparison is incomplete, but the missing results cannot change its answer.";
+    assert!(worse.has_regressed() && worse.is_incomplete() && notes.contains(note), "{notes}");
+}
+
+#[test]
+fn a_comparison_that_counts_every_regression_says_so_everywhere() {
+    let flat = |comparison: &Comparison| {
+        let drawn = comparison.draw(&plain());
+        drawn.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let small = [outcomes(&format!("{} p", "p".repeat(300)), OLD), {
+        outcomes(&format!("{}{} p", "p".repeat(288), "f".repeat(12)), RUN)
+    }];
+    let chance = [outcomes("pp p", OLD), outcomes("pf p", RUN)];
+    for ([before, after], heading, note) in [
+        (&small, "regressed, but within the threshold (1)", "Regressions within the threshold of 5 points do not fail"),
+        (&chance, "regressed, may be chance (1)", "Regressions that may be chance do not fail the comparison"),
+    ] {
+        let comparison = Comparison::of(before, after, THRESHOLD);
+        let drawn = flat(&comparison);
+        assert!(drawn.contains(heading) && drawn.contains(note), "{drawn}");
+        assert_eq!((comparison.has_regressed(), &comparison.to_json()["regressed"]), (false, &json!(false)));
+        let any = comparison.counting_any();
+        let drawn = flat(&any);
+        assert!(!drawn.contains("do not fail") && !drawn.contains("It is not a regression"), "{drawn}");
+        assert!(drawn.contains("Every regression fails the comparison"), "{drawn}");
+        assert_eq!((any.has_regressed(), &any.to_json()["regressed"]), (true, &json!(true)));
+    }
+    let same = Comparison::of(&chance[0], &chance[0], THRESHOLD).counting_any();
+    assert!(!same.has_regressed() && !flat(&same).contains("Every regression"));
 }
 
 #[test]
@@ -459,8 +494,9 @@ fn cases_in_quarantine_are_named_and_do_not_decide() {
     {
         let comparison = Comparison::of(&before, &after, THRESHOLD);
         assert!(!comparison.has_regressed() && !comparison.has_regressions());
-        let newly = if after[0].quarantined { "; 7 cases are newly in quarantine (7 failed)" } else { "" };
-        assert_eq!(comparison.sentence(), format!("No case changed: 2 of 2 cases passed in both{newly}."));
+        let change = if after[0].quarantined { "newly" } else { "no longer" };
+        let change = format!("7 cases are {change} in quarantine (7 failed)");
+        assert_eq!(comparison.sentence(), format!("No case changed: 2 of 2 cases passed in both; {change}."));
         let note = "Not compared: 7 cases in quarantine (commit::case-00, commit::case-01, commit::case-02, \
                     commit::case-03, commit::case-04, 2 more).";
         let drawn = comparison.draw(&plain());

@@ -61,7 +61,12 @@ impl Files {
         match resolver.resolve(directory, specifier) {
             Ok(found) => Ok(found.into_path_buf()),
             // A configuration that cannot be read may map it.
-            Err(error) => Err(by_alias.err().unwrap_or_else(|| explain(&error, directory, specifier))),
+            Err(error) => Err(by_alias.err().unwrap_or_else(|| {
+                let is_absent =
+                    matches!(error, ResolveError::NotFound(_)) && !is_installed(directory, package_of(specifier));
+                let mapped = if is_absent { self.mapped(directory, specifier) } else { None };
+                mapped.unwrap_or_else(|| explain(&error, directory, specifier))
+            })),
         }
     }
 
@@ -82,6 +87,32 @@ impl Files {
             let found = resolver.resolve(directory, candidate.to_str()?).ok()?;
             Some(found.into_path_buf())
         }))
+    }
+
+    /// Returns the error for a specifier that a pattern in `paths` maps to files that do not exist. The pattern `*` maps
+    /// every package as well, so it does not show what is meant.
+    fn mapped(&self, directory: &Path, specifier: &str) -> Option<Unresolved> {
+        let file = self.configuration_of(directory)?;
+        let config = self.import.resolve_tsconfig(&file).ok()?;
+        let fits = |pattern: &str| match pattern.split_once('*') {
+            Some((start, end)) => {
+                let is_long_enough = specifier.len() >= start.len() + end.len();
+                is_long_enough && specifier.starts_with(start) && specifier.ends_with(end)
+            }
+            None => pattern == specifier,
+        };
+        let patterns = config.compiler_options.paths.as_ref()?.keys().filter(|pattern| *pattern != "*");
+        let exact = |pattern: &&String| *pattern == specifier;
+        let pattern = patterns.filter(|pattern| fits(pattern)).max_by_key(|pattern| (exact(pattern), pattern.len()))?;
+        let base = file.parent().unwrap_or(directory);
+        let candidates = config.resolve_path_alias_or_base_url(specifier);
+        let tried: Vec<String> =
+            candidates.iter().map(|path| format!("`{}`", path.strip_prefix(base).unwrap_or(path).display())).collect();
+        let verb = if tried.len() == 1 { "does" } else { "do" };
+        let name = file.file_name().unwrap_or_default().display();
+        let help =
+            format!("`{pattern}` in the `paths` of `{name}` maps it to {}, which {verb} not exist", tried.join(" or "));
+        Some(Unresolved { what: format!("cannot find `{specifier}`"), help: Some(help) })
     }
 
     /// Returns the settings of TypeScript for the module at `path`: those of the nearest configuration.

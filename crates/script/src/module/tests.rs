@@ -70,9 +70,37 @@ fn aliases_of_the_typescript_configuration_are_resolved() {
     assert_eq!(json_of(&mut project, "./tests/all.ts", "all"), json!(["a", "stub"]));
     assert_eq!(json_of(&mut project, "./own/tests/all.js", "c"), json!("c"));
     assert_eq!(json_of(&mut project, "./sick/fine.mjs", "pack"), json!("real"));
-    let (what, _, help) = missing(project.import("./tests/none.ts"));
-    assert_eq!(what, "cannot find `@/lib/b`");
-    assert!(help.unwrap().contains("`tsconfig.json`"));
+}
+
+#[test]
+fn a_missing_file_behind_an_alias_is_not_a_package_to_install() {
+    let mut project = TestProject::new(&[
+        (
+            "tsconfig.json",
+            "{\"compilerOptions\": {\"paths\": {\"*\": [\"./types/*\"], \"app/*\": [\"./src/*\", \"./lib/*\"], \"@org/*\": [\"./src/*\"], \"one\": [\"./src/1\"]}}}",
+        ),
+        ("app.ts", "import 'app/gone';"),
+        ("org.ts", "import '@org/ui';"),
+        ("one.ts", "import 'one';"),
+        ("none.ts", "import 'none';"),
+    ]);
+    for (file, specifier, advice) in [
+        (
+            "./app.ts",
+            "`app/gone`",
+            "`app/*` in the `paths` of `tsconfig.json` maps it to `src/gone` or `lib/gone`, which do not exist",
+        ),
+        (
+            "./org.ts",
+            "`@org/ui`",
+            "`@org/*` in the `paths` of `tsconfig.json` maps it to `src/ui`, which does not exist",
+        ),
+        ("./one.ts", "`one`", "`one` in the `paths` of `tsconfig.json` maps it to `src/1`, which does not exist"),
+        ("./none.ts", "the package `none`", "install it: `npm install none` in this directory or one above it"),
+    ] {
+        let (what, _, help) = missing(project.import(file));
+        assert_eq!((what, help.as_deref()), (format!("cannot find {specifier}"), Some(advice)));
+    }
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use model::{Detail, Segment, Status, rounded_number};
 use serde_json::Value;
 
+use crate::notation::split_regex;
 use crate::source_location::SourceLocation;
 use crate::truncated_value::{shortened, truncated};
 use crate::value;
@@ -248,12 +249,27 @@ impl Flaw {
         self
     }
 
+    /// Returns a hint if the actual text only looks like the expected one.
+    pub fn lookalike(&self) -> Option<String> {
+        let actual = self.actual.as_ref()?.as_str()?;
+        let like = |wanted: &Value| {
+            let text = wanted.as_str()?;
+            model::lookalike(split_regex(text).map_or(text, |(source, _)| source), actual)
+        };
+        match self.expected.as_ref()? {
+            Value::Array(any) => any.iter().find_map(like),
+            wanted => like(wanted),
+        }
+    }
+
     /// Converts the mismatch to a failure for reports.
     pub fn into_failure(self) -> model::Failure {
+        let hint = self.lookalike();
+        let message = self.message.clone().unwrap_or_else(|| GENERAL.to_owned());
         model::Failure {
             critical: self.is_critical(),
             key: self.key.unwrap_or_default(),
-            message: self.message.unwrap_or_else(|| GENERAL.to_owned()),
+            message: hint.map_or_else(|| message.clone(), |hint| format!("{message}; {hint}")),
             expected: self.expected,
             actual: self.actual,
             diff: self.diff,
@@ -268,6 +284,19 @@ const GENERAL: &str = "it does not match";
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_text_that_only_looks_like_the_expected_one_gets_a_hint() {
+        let source = model::Source::new("", "");
+        let place = SourceLocation::from_node(&model::Node::from_json(&Value::Null, &source));
+        let flaw = |actual: &str| Flaw::new(&place, "no").expected("caf\u{e9}".into()).actual(Some(&actual.into()));
+        let message = flaw("cafe\u{301}").into_failure().message;
+        assert_eq!(
+            message,
+            "no; the same text is there in another Unicode form: its accents are written in another way"
+        );
+        assert_eq!(flaw("tea").into_failure().message, "no");
+    }
 
     #[test]
     fn numbers_of_more_than_64_bits_are_never_known_to_be_equal() {

@@ -1,6 +1,6 @@
 //! Pattern for tool calls: the tool, and a regular expression or an expectation for each of some arguments.
 
-use expect::{Data, Expectation, Pass, SourceLocation};
+use expect::{Data, Expectation, Flaw, Pass, SourceLocation};
 use model::{Capture, Effect, ToolCall, Trace, TracedCall, nearest, rounded_number};
 
 use serde_json::Value;
@@ -165,14 +165,13 @@ impl CallPattern {
             let differences: Vec<String> = differing.iter().map(|argument| argument.describe(call)).collect();
             format!("call {} has {}", index + 1, format::list(&differences))
         };
+        let hints = differing.iter().filter_map(|argument| argument.lookalike(&trace.calls[*call].call));
+        let others = misses.iter().skip(1).filter(|(_, differing)| !differing.is_empty()).map(miss_of).collect();
         Miss {
             call: Some(*call),
             actual: if differing.is_empty() { "no such call".into() } else { miss_of(&misses[0]) },
             place: differing.first().map_or(&self.place, |argument| argument.place()).clone(),
-            evidence: format::few(
-                misses.iter().skip(1).filter(|(_, differing)| !differing.is_empty()).map(miss_of).collect(),
-                4,
-            ),
+            evidence: hints.chain(format::few(others, 4)).collect(),
         }
     }
 
@@ -291,6 +290,17 @@ impl ArgumentPattern {
             Some(value) => javascript::text(value),
             None if name == "question" && call.effect == Effect::Ask => asked(call),
             None => String::new(),
+        }
+    }
+
+    /// Returns a hint if the argument of `call` only looks like the required one.
+    fn lookalike(&self, call: &ToolCall) -> Option<String> {
+        match &self.wanted {
+            ArgumentRule::Text(pattern) => model::lookalike(pattern.regex.source(), &self.text(call)),
+            ArgumentRule::Value(value) => {
+                let nothing = Data { variables: Value::Null, input: None, fixture: Value::Null };
+                value.expectation.judge(self.value(call), &nothing).flaws.iter().find_map(Flaw::lookalike)
+            }
         }
     }
 

@@ -527,7 +527,8 @@ fn lookalike(verdict: &Verdict) -> Option<String> {
     };
     let expected = quoted(expected).unwrap_or_else(|| expected.to_owned());
     let actual = quoted(actual).unwrap_or_else(|| actual.to_owned());
-    model::lookalike(&expected, &actual).filter(|hint| !verdict.evidence.contains(hint))
+    let is_new = |hint: &String| !verdict.evidence.contains(hint) && !verdict.reason.contains(hint.as_str());
+    model::lookalike(&expected, &actual).filter(is_new)
 }
 
 fn finding(id: &str, kind: &str, weight: f64, mut verdict: Verdict) -> Finding {

@@ -40,7 +40,7 @@ fn plain(text: &str) -> (String, Vec<usize>) {
     let (mut plain, mut offsets) = (String::with_capacity(text.len()), Vec::with_capacity(text.len()));
     for (offset, c) in text.char_indices() {
         let parts = std::iter::once(c).nfkd().filter(|part| !is_invisible(*part)).map(usual);
-        for part in parts.flat_map(char::to_lowercase) {
+        for part in parts.flat_map(char::to_lowercase).map(latin) {
             plain.push(part);
             offsets.resize(plain.len(), offset);
         }
@@ -64,6 +64,17 @@ fn usual(c: char) -> char {
         c if c.is_whitespace() && c != '\n' => ' ',
         c => c,
     }
+}
+
+/// Returns the Latin letter for a small Cyrillic or Greek one that, small or capital, looks like it.
+fn latin(c: char) -> char {
+    const OTHERS: &str = "авекмнорстухіјѕԁһԛԝαεικοτ";
+    const LATIN: &str = "abekmhopctyxijsdhqwaeikot";
+    if c.is_ascii() {
+        return c;
+    }
+    let mut pairs = OTHERS.chars().zip(LATIN.chars());
+    pairs.find(|(other, _)| *other == c).map_or(c, |(_, latin)| latin)
 }
 
 fn name(c: char) -> String {
@@ -95,6 +106,12 @@ mod tests {
             ("caf\u{e9}", "cafe\u{301}", "in another Unicode form: its accents are written in another way"),
             ("1\u{2013}2", "1-2", "with `-` (U+002D) instead of `\u{2013}` (U+2013)"),
             ("a\u{200b}b", "AB", "without a zero-width space (U+200B)"),
+            ("pay", "P\u{430}y", "with `\u{430}` (U+0430) instead of `a` (U+0061)"),
+            (
+                "\u{416}\u{435}\u{43d}\u{430}",
+                "\u{436}\u{435}\u{43d}\u{430}\u{200b}!",
+                "with a zero-width space (U+200B) in it",
+            ),
             ("A1", "\u{ff21}1", "with `\u{ff21}` (U+FF21) instead of `A` (U+0041)"),
         ] {
             assert_eq!(lookalike(wanted, text), Some(format!("the same text is there {hint}")), "{wanted}");

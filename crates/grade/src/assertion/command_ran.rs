@@ -37,7 +37,8 @@ pub(crate) const NEGATION: Assertion = Assertion::written("command_not_ran", |re
 /// A command to find in the agent's calls.
 #[derive(Debug, Clone)]
 pub(crate) struct CommandPattern {
-    written: String,
+    /// Command line as written. Empty for any command.
+    line: String,
     /// Simple commands, as words, all of which must have run. If empty, any command matches.
     parts: Vec<Vec<String>>,
 }
@@ -45,13 +46,13 @@ pub(crate) struct CommandPattern {
 impl CommandPattern {
     /// Matches any command.
     pub fn any() -> Self {
-        Self { written: "a command".into(), parts: Vec::new() }
+        Self { line: String::new(), parts: Vec::new() }
     }
 
     /// Parses the commands in a line. Returns `None` if there are none.
     pub fn line(written: &str) -> Option<Self> {
         let parts: Vec<Vec<String>> = shell::commands(written).into_iter().map(|simple| simple.words).collect();
-        (!parts.is_empty()).then(|| Self { written: format!("`{written}`"), parts })
+        (!parts.is_empty()).then(|| Self { line: written.to_owned(), parts })
     }
 
     /// Returns the index of the call that ran the command, the last one if there are several. The error is the first
@@ -69,7 +70,7 @@ impl CommandPattern {
 
 impl std::fmt::Display for CommandPattern {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.written)
+        if self.line.is_empty() { f.write_str("a command") } else { write!(f, "`{}`", self.line) }
     }
 }
 
@@ -106,12 +107,17 @@ impl Line {
         }
     }
 
+    /// Returns it as one text.
+    fn text(&self) -> String {
+        match self {
+            Self::Text(text) => text.clone(),
+            Self::Words(words) => words.join(" "),
+        }
+    }
+
     /// Formats it as one quoted line.
     fn quoted(&self) -> String {
-        match self {
-            Self::Text(text) => format::quoted(text),
-            Self::Words(words) => format::quoted(&words.join(" ")),
-        }
+        format::quoted(&self.text())
     }
 }
 
@@ -169,13 +175,16 @@ impl Matcher for CommandRan {
                 Verdict::undecided(trace.missing_calls().unwrap_or_default())
             }
             (Err(part), true) => {
+                let part = part.filter(|_| command.parts.len() > 1);
                 let missing = part.map_or_else(|| command.to_string(), |part| format!("`{}`", part.join(" ")));
+                let hint = shell_calls(trace).find_map(|(_, line)| model::lookalike(&command.line, &line.text()));
                 let lines: Vec<String> = shell_calls(trace).map(|(_, line)| line.quoted()).collect();
                 let actual = match lines.len() {
                     0 => unreported_calls(trace).unwrap_or("the agent ran no command").to_owned(),
                     number => format!("the agent ran {}", format::count(number, "command line")),
                 };
                 Verdict::unmet(format!("the agent did not run {missing}"), format!("a run of {command}"), actual)
+                    .evidence(hint)
                     .evidence(format::few(lines, SHOWN))
             }
         };
@@ -209,6 +218,14 @@ mod tests {
         evidence.trace.answer = Some("I ran git push.".into());
         let finding = judged(&json!({"id": "a", "type": "command_ran", "command": "git push"}), &evidence);
         assert_eq!(finding.actual.as_deref(), Some("the agent ran no command"));
+    }
+
+    #[test]
+    fn a_command_that_only_looks_the_same_gets_a_hint() {
+        let finding = finding_of("echo don't", &[json!("echo don\u{2019}t")]);
+        assert_eq!(finding.reason, "the agent did not run `echo don't`");
+        let hint = "the same text is there with `\u{2019}` (U+2019) instead of `'` (U+0027)";
+        assert_eq!(finding.evidence, [hint, "\"echo don\u{2019}t\""]);
     }
 
     #[test]

@@ -118,6 +118,10 @@ impl Matcher for FileExists {
 pub(super) fn near(evidence: &Evidence, path: &str) -> Option<String> {
     let added = evidence.collected.files_changed.iter().filter(|file| file.change == model::Change::Added);
     let paths: Vec<&str> = added.map(|file| file.path.as_str()).collect();
+    let alike = paths.iter().find_map(|other| Some((*other, model::lookalike(path, other)?)));
+    if let Some((other, hint)) = alike {
+        return Some(format!("the agent created `{other}`: {hint}"));
+    }
     let same = paths.iter().find(|other| other.eq_ignore_ascii_case(path)).copied();
     let near = same.or_else(|| nearest(path, paths.iter().copied()))?;
     Some(format!("the agent created `{near}`"))
@@ -166,6 +170,14 @@ mod tests {
             let found = judged(&assertion, &EvidenceBuilder::new().probed(need, lost()).evidence());
             assert_eq!((found.status, found.reason.as_str()), (Status::Unmet, reason), "{assertion}");
         }
+    }
+
+    #[test]
+    fn a_path_that_only_looks_the_same_gets_a_hint() {
+        let evidence = EvidenceBuilder::new().file("a.txt\u{200b}", None).added("a.txt").evidence();
+        let finding = judged(&json!({"id": "a", "type": "file_exists", "path": "a.txt\u{200b}"}), &evidence);
+        let hint = "the agent created `a.txt`: the same text is there without a zero-width space (U+200B)";
+        assert_eq!(finding.evidence, [hint]);
     }
 
     #[test]

@@ -220,6 +220,16 @@ mod tests {
     }
 
     #[test]
+    fn an_argument_that_only_looks_the_same_gets_a_hint() {
+        let evidence = EvidenceBuilder::new().call("Bash", json!({"command": "I don\u{2019}t"})).evidence();
+        let hint = "the same text is there with `\u{2019}` (U+2019) instead of `'` (U+0027)";
+        for arguments in [json!({"command": "don't"}), json!({"command": {"$eq": "I don't"}})] {
+            let finding = judged(&assertion(&json!({"tool": "Bash", "args_match": arguments})), &evidence);
+            assert_eq!((finding.status, finding.evidence), (Status::Unmet, vec![hint.to_owned()]));
+        }
+    }
+
+    #[test]
     fn questions_to_the_user_can_be_matched() {
         let questions = json!({"questions": [{"question": "Commit?"}, {"question": "Push?"}]});
         let evidence = EvidenceBuilder::new().call("AskUserQuestion", questions).evidence();

@@ -99,6 +99,9 @@ impl Regex {
 
     /// Returns the expression after checking that it is valid.
     fn compiled(self) -> Result<Self, RegexError> {
+        if let Some((reason, help)) = foreign(&self.source, &self.flags) {
+            return Err(RegexError::Invalid { pattern: self.pattern.to_string(), reason, help: Some(help) });
+        }
         if Plain::parse(&self.source, &self.flags).is_some() {
             return Ok(self);
         }
@@ -373,6 +376,63 @@ fn leading_flags(pattern: &str) -> Result<(&str, &str), (String, String)> {
     Ok((flags, rest))
 }
 
+/// Escapes of other dialects, which ECMAScript reads as the letter, with what they mean there and what to write.
+const ESCAPES: [(char, &str, &str); 10] = [
+    ('A', "the start of the text", "`^`, without the `m` flag"),
+    ('Z', "the end of the text", "`$`, without the `m` flag"),
+    ('z', "the end of the text", "`$`, without the `m` flag"),
+    ('h', "a space or a tab", "`[ \\t]`"),
+    ('H', "anything except a space and a tab", "`[^ \\t]`"),
+    ('R', "a line break", "`\\r?\\n`"),
+    ('K', "the start of what is found", "`(?<=…)` around what comes before"),
+    ('Q', "the start of literal text", "`\\` before each special character"),
+    ('p', "a class of Unicode characters", "the `u` flag as well: `(?u)` in front"),
+    ('P', "a class of Unicode characters", "the `u` flag as well: `(?u)` in front"),
+];
+
+/// Classes of POSIX, with their characters in ECMAScript.
+const CLASSES: [(&str, &str); 13] = [
+    ("alpha", "A-Za-z"),
+    ("digit", "0-9"),
+    ("alnum", "A-Za-z0-9"),
+    ("upper", "A-Z"),
+    ("lower", "a-z"),
+    ("space", "\\s"),
+    ("blank", " \\t"),
+    ("punct", "!-\\/:-@\\[-`{-~"),
+    ("xdigit", "0-9A-Fa-f"),
+    ("word", "\\w"),
+    ("cntrl", "\\x00-\\x1f\\x7f"),
+    ("print", " -~"),
+    ("graph", "!-~"),
+];
+
+/// Returns the description of syntax from other dialects that is valid in ECMAScript but means literal characters
+/// there, and a suggestion.
+fn foreign(source: &str, flags: &str) -> Option<(String, String)> {
+    for (name, characters) in CLASSES {
+        let class = format!("[:{name}:]");
+        if source.contains(&class) {
+            let help = format!("write `{characters}` instead, inside the outer brackets");
+            return Some((format!("`{class}` is not a class of characters in ECMAScript"), help));
+        }
+    }
+    // With these flags, an unknown escape is not valid.
+    let is_strict = flags.contains(['u', 'v']);
+    let mut rest = source;
+    while let Some((_, escaped)) = rest.split_once('\\') {
+        let letter = escaped.chars().next()?;
+        rest = &escaped[letter.len_utf8()..];
+        let known = ESCAPES.iter().find(|(escape, ..)| *escape == letter);
+        let is_class = matches!(letter, 'p' | 'P');
+        if let Some((_, meaning, right)) = known.filter(|_| !is_class || (!is_strict && rest.starts_with('{'))) {
+            let reason = format!("`\\{letter}` does not mean {meaning} here");
+            return Some((reason, format!("write {right}")));
+        }
+    }
+    None
+}
+
 /// Returns a suggestion for syntax from other dialects.
 fn mistake(source: &str, reason: &str) -> Option<String> {
     let flag_group = || {
@@ -541,6 +601,31 @@ mod tests {
         match Regex::parse(pattern) {
             Err(RegexError::Invalid { reason, help, .. }) => (reason, help),
             other => panic!("{pattern}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn syntax_of_other_dialects_that_would_be_literal_is_refused() {
+        for (pattern, reason, help) in [
+            (r"\Ahello", r"`\A` does not mean the start of the text here", "write `^`, without the `m` flag"),
+            (r"hello\Z", r"`\Z` does not mean the end of the text here", "write `$`, without the `m` flag"),
+            (r"\\\z", r"`\z` does not mean the end of the text here", "write `$`, without the `m` flag"),
+            (
+                "[[:alpha:]]+",
+                "`[:alpha:]` is not a class of characters in ECMAScript",
+                "write `A-Za-z` instead, inside the outer brackets",
+            ),
+            (
+                r"(?i)\p{L}",
+                r"`\p` does not mean a class of Unicode characters here",
+                "write the `u` flag as well: `(?u)` in front",
+            ),
+        ] {
+            assert_eq!(refusal(pattern), (reason.to_owned(), Some(help.to_owned())), "{pattern}");
+        }
+        assert!(Regex::literal(r"a\Z", "").is_err());
+        for right in [r"\\Z", r"C:\\home", r"(?u)\p{L}", r"\bA\B", "[a:b]", r"\p", r"\<b\>"] {
+            assert!(Regex::parse(right).is_ok(), "{right}");
         }
     }
 

@@ -99,6 +99,7 @@ const DIFFERENCES: &[(&str, Option<&str>, &str)] = &[
     (r#"{"deepRequired":["a"]}"#, None, "`a` is not a JSON pointer, so nothing would be checked"),
     (r#"{"select":null,"selectCases":{"null":{"type":"string"}}}"#, None, "null selects the case `null`"),
     (r#"{"patternProperties":{"(":{}}}"#, None, "an invalid expression is an error wherever it stands"),
+    (r#"{"format":"regex"}"#, Some("\\Z"), "`\\Z` is refused at the start of an expression as well"),
 ];
 
 /// Parses `written`, JSON without white space, with the location of every value in it.

@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use model::{CodeClaim, Diagnostic, Node, NodeKind, Source, Span, Spanned, nearest};
 use oxc_ast::ast::{
-    Argument, ArrayExpression, ArrayExpressionElement, AssignmentExpression, AssignmentTarget, BindingIdentifier,
-    BindingPattern, CallExpression, Declaration, ExportDefaultDeclarationKind, Expression, FormalParameter,
-    ImportDeclaration, ModuleExportName, ObjectExpression, ObjectPropertyKind, Program, Statement,
-    StaticMemberExpression, UnaryOperator, VariableDeclaration, VariableDeclarator,
+    Argument, ArrayExpression, ArrayExpressionElement, AssignmentExpression, AssignmentTarget, BinaryExpression,
+    BindingIdentifier, BindingPattern, CallExpression, ConditionalExpression, Declaration, DoWhileStatement,
+    ExportDefaultDeclarationKind, Expression, ForStatement, FormalParameter, IfStatement, ImportDeclaration,
+    LogicalExpression, ModuleExportName, ObjectExpression, ObjectPropertyKind, Program, Statement,
+    StaticMemberExpression, UnaryExpression, UnaryOperator, VariableDeclaration, VariableDeclarator, WhileStatement,
 };
 use oxc_ast_visit::{Visit, walk};
 use oxc_span::GetSpan;
@@ -167,8 +168,10 @@ pub(crate) struct Calls {
     has_other_assert: bool,
     /// True if `agent` in the text refers to something other than a scenario's.
     has_other_agent: bool,
-    /// Messages to an agent whose promise is used as if it were the reply.
-    forgotten: Vec<Span>,
+    /// Calls whose promise is used as if it were the result.
+    forgotten: Vec<Awaitable>,
+    /// Calls whose promise is tested as if it were the result.
+    tested: Vec<Awaitable>,
     /// Names that an agent does not have, each with the member that is meant.
     misspelt: Vec<(Span, &'static str)>,
     /// Calls of `fetch`.
@@ -207,13 +210,27 @@ impl Calls {
     /// Returns the mistakes in the arguments of `call` that the text alone shows. With `has_fetch`, calls of `fetch` are
     /// none.
     pub fn mistakes(&self, call: &CallLocation, source: &Source, has_fetch: bool) -> Vec<Diagnostic> {
-        let forgotten = self.forgotten.iter().map(|span| {
-            let problem = Diagnostic::error("the reply is used without waiting for it");
-            (span, problem.help("write `await` before the call"))
+        let text_at = |span: Span| source.text.get(span.start()..span.end()).unwrap_or_default();
+        let is_ours = |call: &&Awaitable| match call.kind {
+            AwaitableKind::Reply => true,
+            AwaitableKind::Result => !self.has_other_agent,
+            AwaitableKind::Claim => !self.has_other_assert,
+        };
+        let forgotten = self.forgotten.iter().filter(is_ours).map(|call| {
+            let what = match call.kind {
+                AwaitableKind::Reply => "the reply".to_owned(),
+                AwaitableKind::Result | AwaitableKind::Claim => format!("the result of `{}`", text_at(call.callee)),
+            };
+            let problem = Diagnostic::error(format!("{what} is used without waiting for it"));
+            (&call.span, problem.help("write `await` before the call"))
+        });
+        let is_only_tested = |call: &&Awaitable| !self.forgotten.contains(call);
+        let tested = self.tested.iter().filter(is_only_tested).filter(is_ours).map(|call| {
+            let message = format!("the promise of `{}` is tested, not its result", text_at(call.callee));
+            (&call.span, Diagnostic::warning(message).help("write `await` before the call"))
         });
         let misspelt = self.misspelt.iter().filter(|_| !self.has_other_agent).map(|(span, near)| {
-            let name = source.text.get(span.start()..span.end()).unwrap_or_default();
-            (span, Diagnostic::error(format!("an agent has no `{name}`")).suggest(Some(near)))
+            (span, Diagnostic::error(format!("an agent has no `{}`", text_at(*span))).suggest(Some(near)))
         });
         let fetches = self.fetches.iter().filter(|_| !self.has_other_fetch && !has_fetch).map(|span| {
             let problem = Diagnostic::error("`fetch` is not available: a test has no access to the network");
@@ -225,7 +242,7 @@ impl Calls {
             )
         });
         let is_inside = |span: &Span| span.start() > call.span.start() && span.end() <= call.span.end();
-        let all = forgotten.chain(misspelt).chain(fetches).filter(|(span, _)| is_inside(span));
+        let all = forgotten.chain(tested).chain(misspelt).chain(fetches).filter(|(span, _)| is_inside(span));
         all.map(|(span, problem)| problem.at(source.excerpt(*span))).collect()
     }
 
@@ -247,15 +264,33 @@ impl Calls {
     }
 }
 
+/// Call that returns a promise.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Awaitable {
+    span: Span,
+    callee: Span,
+    kind: AwaitableKind,
+}
+
+/// Value of the promise of an [`Awaitable`].
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum AwaitableKind {
+    /// Reply or replies of an agent.
+    Reply,
+    /// Result of `agent.run` or of a method of `agent.files`.
+    Result,
+    /// Result of an assertion.
+    Claim,
+}
+
 struct Search<'a> {
     names: Names<'a>,
     calls: Calls,
     /// Names imported from modules other than the test module.
     others: HashSet<&'a str>,
-    /// Names of variables and parameters, where they get a value, and the message to an agent if its promise is the
-    /// value.
-    bindings: Vec<(&'a str, u32, Option<Span>)>,
-    /// Names that are used as replies, and where.
+    /// Names of variables and parameters, where they get a value, and the call if its promise is the value.
+    bindings: Vec<(&'a str, u32, Option<Awaitable>)>,
+    /// Names that are used as results, and where.
     uses: Vec<(&'a str, u32)>,
 }
 
@@ -285,7 +320,7 @@ impl<'a> Visit<'a> for Search<'a> {
         let is_claim = self.is_on_assert(call);
         let known = call.arguments.iter().take_while(|argument| argument.as_expression().is_some());
         if is_claim && let Some(reply) = call.arguments.first().and_then(Argument::as_expression) {
-            self.use_as_reply(reply);
+            self.use_as_result(reply);
         }
         let values = call.arguments.iter().filter(|_| is_claim);
         self.calls.found.push(CallLocation {
@@ -314,7 +349,7 @@ impl<'a> Visit<'a> for Search<'a> {
 
     fn visit_static_member_expression(&mut self, member: &StaticMemberExpression<'a>) {
         if !["then", "catch", "finally"].contains(&member.property.name.as_str()) {
-            self.use_as_reply(&member.object);
+            self.use_as_result(&member.object);
         }
         let name = member.property.name.as_str();
         if is_agent(&member.object)
@@ -332,34 +367,78 @@ impl<'a> Visit<'a> for Search<'a> {
     }
 
     fn visit_assignment_expression(&mut self, assignment: &AssignmentExpression<'a>) {
-        if let AssignmentTarget::AssignmentTargetIdentifier(name) = &assignment.left {
-            self.bindings.push((name.name.as_str(), assignment.span.end, message(&assignment.right)));
+        let promise = self.promise(&assignment.right);
+        match &assignment.left {
+            AssignmentTarget::AssignmentTargetIdentifier(name) => {
+                self.bindings.push((name.name.as_str(), assignment.span.end, promise));
+            }
+            AssignmentTarget::ArrayAssignmentTarget(_) | AssignmentTarget::ObjectAssignmentTarget(_) => {
+                self.calls.forgotten.extend(promise);
+            }
+            _ => {}
         }
         walk::walk_assignment_expression(self, assignment);
     }
 
     fn visit_variable_declarator(&mut self, declarator: &VariableDeclarator<'a>) {
-        self.bind(&declarator.id, declarator.span.end, declarator.init.as_ref().and_then(message));
+        let promise = declarator.init.as_ref().and_then(|value| self.promise(value));
         let BindingPattern::BindingIdentifier(name) = &declarator.id else {
+            self.calls.forgotten.extend(promise);
+            self.bind(&declarator.id, declarator.span.end, None);
             return walk::walk_variable_declarator(self, declarator);
         };
+        self.bind(&declarator.id, declarator.span.end, promise);
         self.calls.has_other_assert |= name.name == "assert";
         self.calls.has_other_agent |= name.name == "agent";
         walk::walk_variable_declarator(self, declarator);
     }
-}
 
-/// Returns the location of a message to an agent if `expression` is its promise: `agent.send(…)`, `agents.NAME.send(…)`
-/// or `user.converse(agent, …)`.
-fn message(expression: &Expression<'_>) -> Option<Span> {
-    let Expression::CallExpression(call) = expression.get_inner_expression() else { return None };
-    let member = call.callee.get_inner_expression().as_member_expression()?;
-    let is_message = match member.static_property_name()? {
-        "send" => is_agent(member.object()),
-        "converse" => call.arguments.first().and_then(Argument::as_expression).is_some_and(|to| is_named(to, "agent")),
-        _ => false,
-    };
-    is_message.then(|| span(call.span))
+    fn visit_if_statement(&mut self, statement: &IfStatement<'a>) {
+        self.test(&statement.test);
+        walk::walk_if_statement(self, statement);
+    }
+
+    fn visit_while_statement(&mut self, statement: &WhileStatement<'a>) {
+        self.test(&statement.test);
+        walk::walk_while_statement(self, statement);
+    }
+
+    fn visit_do_while_statement(&mut self, statement: &DoWhileStatement<'a>) {
+        self.test(&statement.test);
+        walk::walk_do_while_statement(self, statement);
+    }
+
+    fn visit_for_statement(&mut self, statement: &ForStatement<'a>) {
+        if let Some(test) = &statement.test {
+            self.test(test);
+        }
+        walk::walk_for_statement(self, statement);
+    }
+
+    fn visit_conditional_expression(&mut self, expression: &ConditionalExpression<'a>) {
+        self.test(&expression.test);
+        walk::walk_conditional_expression(self, expression);
+    }
+
+    fn visit_unary_expression(&mut self, expression: &UnaryExpression<'a>) {
+        if expression.operator == UnaryOperator::LogicalNot {
+            self.test(&expression.argument);
+        }
+        walk::walk_unary_expression(self, expression);
+    }
+
+    fn visit_logical_expression(&mut self, expression: &LogicalExpression<'a>) {
+        self.test(&expression.left);
+        walk::walk_logical_expression(self, expression);
+    }
+
+    fn visit_binary_expression(&mut self, expression: &BinaryExpression<'a>) {
+        if expression.operator.is_equality() || expression.operator.is_compare() {
+            self.test(&expression.left);
+            self.test(&expression.right);
+        }
+        walk::walk_binary_expression(self, expression);
+    }
 }
 
 /// Returns `true` for `agent` and `agents.NAME`.
@@ -390,21 +469,32 @@ fn makes_scenario(callee: &Expression<'_>) -> bool {
 
 impl<'a> Search<'a> {
     /// Remembers that the names in `pattern` get a value at `index`.
-    fn bind(&mut self, pattern: &BindingPattern<'a>, index: u32, promise: Option<Span>) {
+    fn bind(&mut self, pattern: &BindingPattern<'a>, index: u32, promise: Option<Awaitable>) {
         for name in pattern.get_binding_identifiers() {
             self.bindings.push((name.name.as_str(), index, promise));
         }
     }
 
-    /// Remembers that `expression` is used as a reply.
-    fn use_as_reply(&mut self, expression: &Expression<'a>) {
+    /// Remembers that `expression` is used as the result of a call.
+    fn use_as_result(&mut self, expression: &Expression<'a>) {
         match expression.get_inner_expression() {
             Expression::Identifier(name) => self.uses.push((name.name.as_str(), name.span.start)),
-            other => self.calls.forgotten.extend(message(other)),
+            other => self.calls.forgotten.extend(self.promise(other)),
         }
     }
 
-    /// Finds the messages whose promise is the last value of a variable that is used as a reply.
+    /// Remembers that `expression` is used as a condition or compared. A variable may be tested to see if it has a
+    /// promise at all.
+    fn test(&mut self, expression: &Expression<'a>) {
+        if let Expression::LogicalExpression(both) = expression.get_inner_expression() {
+            self.test(&both.left);
+            self.test(&both.right);
+        }
+        let promise = self.promise(expression);
+        self.calls.tested.extend(promise.filter(|promise| !self.calls.tested.contains(promise)));
+    }
+
+    /// Finds the calls whose promise is the last value of a variable that is used as their result.
     fn find_forgotten(&mut self) {
         let promised: HashSet<&str> =
             self.bindings.iter().filter(|(_, _, promise)| promise.is_some()).map(|(name, ..)| *name).collect();
@@ -420,6 +510,28 @@ impl<'a> Search<'a> {
 }
 
 impl Search<'_> {
+    /// Returns the call if `expression` is one whose result must be awaited: `agent.send(…)`, `agents.NAME.send(…)`,
+    /// `user.converse(agent, …)`, `agent.run(…)`, `agent.files.read(…)` and the like, `assert.contains(…)` and the like.
+    fn promise(&self, expression: &Expression<'_>) -> Option<Awaitable> {
+        let Expression::CallExpression(call) = expression.get_inner_expression() else { return None };
+        let member = call.callee.get_inner_expression().as_member_expression()?;
+        let holder = member.object().get_inner_expression();
+        let is_files = |holder: &Expression<'_>| {
+            let member = holder.as_member_expression();
+            member.is_some_and(|member| member.static_property_name() == Some("files") && is_agent(member.object()))
+        };
+        let is_to_agent = || call.arguments.first().and_then(Argument::as_expression).is_some_and(is_agent);
+        let kind = match member.static_property_name()? {
+            "send" if is_agent(holder) => AwaitableKind::Reply,
+            "converse" if is_to_agent() => AwaitableKind::Reply,
+            "run" if is_agent(holder) => AwaitableKind::Result,
+            "read" | "list" | "exists" if is_files(holder) => AwaitableKind::Result,
+            _ if self.is_on_assert(call) => AwaitableKind::Claim,
+            _ => return None,
+        };
+        Some(Awaitable { span: span(call.span), callee: span(call.callee.span()), kind })
+    }
+
     /// Returns `true` if it is a method call on something named `assert`, or on a property with that name of an object
     /// that is not imported from another module.
     fn is_on_assert(&self, call: &CallExpression<'_>) -> bool {

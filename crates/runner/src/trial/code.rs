@@ -435,8 +435,9 @@ impl<'s> RunningScenario<'s> {
     }
 
     /// Returns `true` if `error` is a mistake in the test's own code, because no answer from the agent can cause it: a
-    /// name that is not defined, a part of a global object that does not exist, code that never ends, or anything
-    /// thrown before the first message was sent to the agent. Once the agent has ended, its ending takes precedence.
+    /// name that is not defined, a part of a global object that does not exist, a missing `await`, code
+    /// that never ends, or anything thrown before the first message was sent to the agent. Once the agent has ended, its
+    /// ending takes precedence.
     fn is_mistake(&self, error: &ScriptError) -> bool {
         if self.ending.is_some() {
             return false;
@@ -446,6 +447,7 @@ impl<'s> RunningScenario<'s> {
             ScriptError::TimedOut { .. } | ScriptError::OutOfMemory { .. } => self.given <= MOST_HARMLESS,
             ScriptError::NeverSettled | ScriptError::Crashed { .. } => true,
             ScriptError::Thrown { name, .. } if name == "ReferenceError" && is_in_text(error) => true,
+            ScriptError::Thrown { message, .. } if message.ends_with(NEEDS_AWAIT) => true,
             ScriptError::Thrown { .. } if error.is_limit() => true,
             ScriptError::Thrown { .. } => self.turn.trace().user_messages.is_empty(),
             // The agent has named the server.
@@ -490,6 +492,9 @@ fn is_in_text(error: &ScriptError) -> bool {
         !first.is_empty() && error.place().is_some_and(|place| place.text.contains(first))
     })
 }
+
+/// End of the error of the prelude about a property that was read from a promise.
+const NEEDS_AWAIT: &str = "which needs `await`";
 
 /// Warning about messages that do not wait for one another.
 const OVERLAP: &str = "several messages were sent at once in the same conversation, so each waits for the previous \

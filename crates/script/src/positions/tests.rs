@@ -135,6 +135,43 @@ fn a_reply_that_is_not_awaited_is_found_where_it_is_used() {
     }
 }
 
+#[test]
+fn other_results_that_are_not_awaited_are_found_where_they_are_used() {
+    let used = |call: &str| (call.to_owned(), format!("the result of `{}` is used", &call[..call.find('(').unwrap()]));
+    for (wrong, call) in [
+        ("if (assert.contains(r, 'x').passed) {}", "assert.contains(r, 'x')"),
+        ("const { passed } = assert.contains(r, 'x');", "assert.contains(r, 'x')"),
+        ("const q = agent.run('ls'); q.stdout", "agent.run('ls')"),
+        ("agents.b.files.list('.').length", "agents.b.files.list('.')"),
+        ("let text; ({ text } = agent.files.read('a'));", "agent.files.read('a')"),
+    ] {
+        let found = mistakes(wrong);
+        let (place, message) = used(call);
+        assert!(found.len() == 1 && found[0].0 == place && found[0].1.starts_with(&message), "{wrong}: {found:?}");
+    }
+    let tested = "the promise of `agent.files.exists` is tested, not its result; write `await` before the call";
+    for wrong in [
+        "if (agent.files.exists('a')) {}",
+        "while (!agent.files.exists('a')) {}",
+        "const x = agent.files.exists('a') ? 1 : 2;",
+        "agent.files.exists('a') && log();",
+        "if (ready && (agent.files.exists('a') || other)) {}",
+        "log(agent.files.exists('a') === true);",
+    ] {
+        assert_eq!(mistakes(wrong), [("agent.files.exists('a')".to_owned(), tested.to_owned())], "{wrong}");
+    }
+    for right in [
+        "if (await agent.files.exists('a')) {}",
+        "const { text } = await agent.send('x');",
+        "ready && assert.contains(r, 'x');",
+        "const p = agent.run('a'); if (p) await p;",
+        "const [a, b] = await Promise.all([agent.send('x'), agents.b.send('y')]);",
+        "agent.run('a').then((ran) => ran.stdout);",
+    ] {
+        assert_eq!(mistakes(right), [], "{right}");
+    }
+}
+
 /// Returns the places and the messages of the mistakes in a scenario with this body.
 fn mistakes(body: &str) -> Vec<(String, String)> {
     let text = format!("scenario('a', async ({{ agent, agents, assert }}) => {{ {body} }});");

@@ -1,5 +1,5 @@
 // The functions for writing tests. A runtime runs one scenario, so the state of the scenario is stored here.
-const { Array, Error, Map, Object, Promise, Proxy, RangeError, ReferenceError, Set, String, TypeError, WeakMap } = globalThis;
+const { Array, Error, Map, Object, Promise, Proxy, RangeError, ReferenceError, Set, String, Symbol, TypeError, WeakMap } = globalThis;
 const { freeze } = Object;
 const now = performance.now.bind(performance);
 const parse = JSON.parse;
@@ -106,7 +106,7 @@ export function persona(given) {
       return freeze({ text, persona: fields });
     },
     converse(agent, options) {
-      return talk(fields, agent, options);
+      return awaitable('converse', talk(fields, agent, options));
     },
   });
 }
@@ -226,7 +226,7 @@ function message(given) {
   throw new TypeError(`agent.send takes a string or the result of \`persona.says\`, not ${kind(given)}`);
 }
 
-const sending = (run, conversation) => {
+const sending = (run, call, conversation) => {
   let waiting = 0;
   return (given, options) => {
     const at = new Error();
@@ -240,7 +240,7 @@ const sending = (run, conversation) => {
       }
     })();
     sends.set(sent, true);
-    return sent;
+    return awaitable(call, sent);
   };
 };
 
@@ -258,18 +258,33 @@ const closed = (what, members, others = []) =>
 
 // Names of the agents of scenarios, except for the first one of each.
 const conversations = new WeakMap();
+// Returns `promise`, the result of `call`. Without `await`, a test would take `undefined` for a property of the result, so
+// reading one is an error at the location of the call.
+const awaitable = (call, promise) => {
+  const at = new ReferenceError();
+  const get = (target, name) => {
+    const isConverted = name === Symbol.iterator || name === Symbol.toPrimitive;
+    if (!isConverted && (!isText(name) || name in target || name === 'toJSON')) return target[name];
+    const use = isText(name) ? `\`${name}\` is read` : name === Symbol.iterator ? 'a list is expected' : 'a value is expected';
+    at.message = `${use} from the promise of \`${call}\`, which needs \`await\``;
+    throw at;
+  };
+  return Object.setPrototypeOf(promise, new Proxy(Object.create(Promise.prototype), { get }));
+};
+
 
 const handle = (run, { name, model }, conversation) => {
-  const ask = (what, request) => asked(run, new Error(), what, request);
+  const self = conversation === undefined ? 'agent' : `agents.${conversation}`;
+  const ask = (call, what, request) => awaitable(`${self}.${call}`, asked(run, new Error(), what, request));
   const agent = closed('agent', {
     name: conversation ?? name,
     model,
-    send: sending(run, conversation),
-    run: (command, options) => ask('run', { command, timeout: options?.timeout }),
+    send: sending(run, `${self}.send`, conversation),
+    run: (command, options) => ask('run', 'run', { command, timeout: options?.timeout }),
     files: closed('agent.files', {
-      read: (path) => ask('read', { path }),
-      list: (path) => ask('list', { path }),
-      exists: (path) => ask('exists', { path }),
+      read: (path) => ask('files.read', 'read', { path }),
+      list: (path) => ask('files.list', 'list', { path }),
+      exists: (path) => ask('files.exists', 'exists', { path }),
     }),
   });
   conversations.set(agent, conversation);
@@ -412,7 +427,8 @@ const assertion = (name) => {
     known = (...given) => {
       const run = running(`assert.${name}`);
       const stack = new Error().stack;
-      return Object.hasOwn(OWN, name) ? OWN[name](run, given, stack) : declare(run, name, given, stack);
+      const found = Object.hasOwn(OWN, name) ? OWN[name](run, given, stack) : declare(run, name, given, stack);
+      return awaitable(`assert.${name}`, found);
     };
     assertions.set(name, known);
   }

@@ -108,6 +108,51 @@ fn unknown_prelude_imports_are_reported_by_name() {
 }
 
 #[test]
+fn properties_of_a_promise_that_is_not_awaited_cannot_be_read() {
+    for (line, message) in [
+        ("agent.send('a').text;", "`text` is read from the promise of `agent.send`, which needs `await`"),
+        ("const { stdout } = agent.run('a');", "`stdout` is read from the promise of `agent.run`, which needs `await`"),
+        (
+            "const [r] = [agents.b.send('a')]; r.text;",
+            "`text` is read from the promise of `agents.b.send`, which needs `await`",
+        ),
+        ("assert.contains('a').passed;", "`passed` is read from the promise of `assert.contains`, which needs `await`"),
+        (
+            "for (const file of agent.files.list('.'));",
+            "a list is expected from the promise of `agent.files.list`, which needs `await`",
+        ),
+        (
+            "agent.files.exists('a') == true;",
+            "a value is expected from the promise of `agent.files.exists`, which needs `await`",
+        ),
+    ] {
+        let text = format!(
+            "import {{ scenario }} from 'trialrun';\nexport default scenario('x', async ({{ agent, agents, assert }}) => {{\n  {line}\n}});\n"
+        );
+        let (mut project, tests) = tests(&[("a.test.ts", &text)]);
+        let error = play(&mut project, &tests, |_, _| Ok(reply(1, "a"))).unwrap_err();
+        assert_eq!(error.to_string(), format!("ReferenceError: {message}"));
+        assert_eq!(error.place().unwrap().line, 3, "{error:?}");
+    }
+}
+
+#[test]
+fn promises_of_the_prelude_are_promises() {
+    let text = "import { scenario } from 'trialrun';
+export default scenario('x', async ({ agent, score }) => {
+  const sent = agent.send('a');
+  const last = await sent.then((reply) => reply.text).finally(() => score('finally', 1));
+  const [all] = await Promise.all([sent, agent.files.list('.').catch(() => [])]);
+  score('same', Number(sent instanceof Promise && sent.constructor === Promise && last === all.text && all.text === (await sent).text));
+  console.log(sent, JSON.stringify({ sent }));
+});
+";
+    let (mut project, tests) = tests(&[("a.test.ts", text)]);
+    let scores = play(&mut project, &tests, |_, _| Ok(reply(1, "a"))).unwrap();
+    assert_eq!(scores.to_json(), serde_json::json!({ "finally": 1, "same": 1 }));
+}
+
+#[test]
 fn the_stack_of_an_error_contains_only_user_files() {
     let text = "import { scenario } from 'trialrun';
 const ask = () => fetch('http://127.0.0.1');

@@ -104,7 +104,10 @@ fn cases(path: &Path, source: &Source, tests: &Tests, library: &Library, problem
         case.code =
             Some(Box::new(Code { module: path.to_owned(), scenario: number, name: written.name.clone(), claims }));
         let is_only = options(written, path, source, library, &mut case, problems);
-        case.broken.extend(written.call.iter().flat_map(|call| call.mistakes.clone()));
+        let mistakes = written.call.iter().flat_map(|call| call.mistakes.clone());
+        let (errors, doubts): (Vec<_>, Vec<_>) = mistakes.partition(Diagnostic::is_error);
+        case.broken.extend(errors);
+        doubts.into_iter().for_each(|doubt| problems.push(doubt));
         if taken.contains(&case.id) {
             let first = cases.iter().find(|(other, _)| other.id == case.id).map(|(other, _)| other.source.to_string());
             let problem = Diagnostic::warning(format!("a second scenario is called `{}`", case.id)).at(place);

@@ -276,6 +276,18 @@ async fn errors_that_no_answer_can_cause_are_mistakes_in_the_test() {
             "  await agent.send('a');\n  (5).toLocaleString('fr-FR');",
             "toLocaleString with this locale or these options is not available here",
         ),
+        (
+            "  const { text } = agent.send('a') as any;\n  assert.custom('c', () => text !== 'b');",
+            "x.test.ts:3:26: ReferenceError: `text` is read from the promise of `agent.send`, which needs `await`",
+        ),
+        (
+            "  const say = (m: string): any => agent.send(m);\n  const r = say('a');\n  assert.custom('c', () => r.text !== 'b');",
+            "x.test.ts:3:46: ReferenceError: `text` is read from the promise of `agent.send`",
+        ),
+        (
+            "  await agent.send('a');\n  const key = 'passed';\n  const c: any = assert.custom('c', () => true);\n  if (c[key]);",
+            "`passed` is read from the promise of `assert.custom`",
+        ),
     ] {
         let record = played(body).await;
         assert_eq!((record.outcome, record.fault), (Outcome::Broken, Some(model::Fault::Test)), "{body}: {record:#?}");

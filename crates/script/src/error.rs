@@ -113,7 +113,8 @@ impl fmt::Display for Frame {
 pub(crate) const DECORATORS: &str = "decorators are not supported here";
 
 /// Words in the reasons of errors about names that Node.js does not have either.
-const ABSENT_IN_NODE: [&str; 4] = ["another test runner", "a browser", "this runtime", "an ECMAScript module"];
+const ABSENT_IN_NODE: [&str; 5] =
+    ["another test runner", "a browser", "this runtime", "an ECMAScript module", "without a sandbox"];
 
 struct Bytes(usize);
 

@@ -18,12 +18,16 @@ const MOST_NAMES: usize = 10_000;
 /// Maximum number of bytes kept of each of a command's outputs.
 const MOST_OUTPUT: usize = 1 << 20;
 
+/// Error of everything that needs a sandbox, if there is none.
+pub(crate) const WITHOUT_SANDBOX: &str = " is not available here: the agent runs without a sandbox";
+
 /// Files of a sandbox, if there is one.
 pub(crate) struct Files(pub(crate) Option<Arc<dyn Sandbox>>);
 
 impl Files {
-    fn sandbox(&self) -> Result<&Arc<dyn Sandbox>, String> {
-        self.0.as_ref().ok_or_else(|| "the agent runs without a sandbox".to_owned())
+    /// Returns the sandbox, which `member` of the agent needs.
+    fn sandbox(&self, member: &str) -> Result<&Arc<dyn Sandbox>, String> {
+        self.0.as_ref().ok_or_else(|| format!("`agent.{member}`{WITHOUT_SANDBOX}"))
     }
 
     /// Returns the content of the file at `path`, as text.
@@ -51,7 +55,7 @@ impl Files {
 
     /// Runs `command` in the working directory and returns its result.
     pub(crate) async fn run(&self, command: &str, timeout: Duration) -> Result<Value, String> {
-        let process = self.sandbox()?.command("/bin/sh".as_ref(), &["-c".as_ref(), command.as_ref()], &[]);
+        let process = self.sandbox("run")?.command("/bin/sh".as_ref(), &["-c".as_ref(), command.as_ref()], &[]);
         let output = supervise::run(process, timeout, MOST_OUTPUT).await;
         let output = output.map_err(|error| format!("cannot run `{command}`: {error}"))?;
         if output.timed_out {
@@ -71,7 +75,7 @@ impl Files {
         path: String,
         work: impl FnOnce(Found, &str) -> Result<Value, String> + Send + 'static,
     ) -> Result<Value, String> {
-        let root = self.sandbox()?.work().to_owned();
+        let root = self.sandbox("files")?.work().to_owned();
         let reply_probes = move || work(inside(&root, &path)?, &path);
         tokio::task::spawn_blocking(reply_probes)
             .await

@@ -8,6 +8,6 @@ mod request;
 mod script;
 
 pub(crate) use self::claims::Claims;
-pub(crate) use self::files::Files;
+pub(crate) use self::files::{Files, WITHOUT_SANDBOX};
 pub(crate) use self::request::{AssertionCall, ObservedClaim, ScenarioRequest};
 pub(crate) use self::script::{Script, ScriptEvent, ScriptFailure};

@@ -19,7 +19,7 @@ use self::judged::PendingClaim;
 use self::reply::reply;
 use super::clock::{Clock, Watched};
 use super::{Attempt, StopLevel};
-use crate::code::{Claims, Files, ScenarioRequest, Script, ScriptEvent, ScriptFailure};
+use crate::code::{Claims, Files, ScenarioRequest, Script, ScriptEvent, ScriptFailure, WITHOUT_SANDBOX};
 use crate::user::Move;
 
 /// Time that a stopped scenario gets to deliver its remaining messages. Only work inside the engine can take longer,
@@ -435,7 +435,7 @@ impl<'s> RunningScenario<'s> {
     }
 
     /// Returns `true` if `error` is a mistake in the test's own code, because no answer from the agent can cause it: a
-    /// name that is not defined, a part of a global object that does not exist, a missing `await`, code
+    /// name that is not defined, a part of a global object or a sandbox that does not exist, a missing `await`, code
     /// that never ends, or anything thrown before the first message was sent to the agent. Once the agent has ended, its
     /// ending takes precedence.
     fn is_mistake(&self, error: &ScriptError) -> bool {
@@ -448,6 +448,7 @@ impl<'s> RunningScenario<'s> {
             ScriptError::NeverSettled | ScriptError::Crashed { .. } => true,
             ScriptError::Thrown { name, .. } if name == "ReferenceError" && is_in_text(error) => true,
             ScriptError::Thrown { message, .. } if message.ends_with(NEEDS_AWAIT) => true,
+            ScriptError::Thrown { message, .. } if message.contains(WITHOUT_SANDBOX) && self.sandbox.is_none() => true,
             ScriptError::Thrown { .. } if error.is_limit() => true,
             ScriptError::Thrown { .. } => self.turn.trace().user_messages.is_empty(),
             // The agent has named the server.

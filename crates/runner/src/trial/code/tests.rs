@@ -288,6 +288,14 @@ async fn errors_that_no_answer_can_cause_are_mistakes_in_the_test() {
             "  await agent.send('a');\n  const key = 'passed';\n  const c: any = assert.custom('c', () => true);\n  if (c[key]);",
             "`passed` is read from the promise of `assert.custom`",
         ),
+        (
+            "  await agent.send('a');\n  const read = agent.files.read;\n  await read('a');",
+            "x.test.ts:5:9: Error: `agent.files` is not available here: the agent runs without a sandbox",
+        ),
+        (
+            "  await agent.send('a');\n  assert.custom('c', async () => (await agent.run('ls')).exitCode === 0);",
+            "`agent.run` is not available here: the agent runs without a sandbox",
+        ),
     ] {
         let record = played(body).await;
         assert_eq!((record.outcome, record.fault), (Outcome::Broken, Some(model::Fault::Test)), "{body}: {record:#?}");

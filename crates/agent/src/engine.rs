@@ -62,6 +62,7 @@ impl Program {
     fn options(&self, console: Option<Console>, wake: Option<Wake>) -> Options {
         let mut options = Options::new(&self.directory);
         options.memory = MEMORY;
+        options.stack = script::thread::SCRIPT_STACK;
         options.console = console;
         options.wake = wake;
         options.library = self.state.modules.clone();

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use model::{Diagnostic, Excerpt};
 
+use crate::platform::HEAP;
+
 /// Error of a script.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ScriptError {
@@ -196,6 +198,9 @@ impl ScriptError {
                 if self.is_limit() && !ABSENT_IN_NODE.iter().any(|words| message.contains(words)) =>
             {
                 Some("`code: {runtime: node}` in the configuration runs code in Node.js, which has more")
+            }
+            Self::OutOfMemory { limit, .. } if *limit < HEAP => {
+                Some("`code: {runtime: node}` in the configuration runs code in Node.js, with more memory")
             }
             Self::NeverSettled => Some("a promise is awaited whose `resolve` is never called"),
             _ => None,

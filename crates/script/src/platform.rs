@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+/// Maximum size of the heap of such a runtime, in bytes.
+pub(crate) const HEAP: usize = 1 << 30;
+
 /// A JavaScript runtime that runs the user's code in a process of its own.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Platform {

@@ -19,7 +19,7 @@ use crate::options::Options;
 use crate::pump::{self, Meter, Progress, StartedCall, TaskState, Turn, started_call};
 use crate::realm::{Builtin, Realm};
 use crate::shim;
-use crate::trace::{Work, explain};
+use crate::trace::{Work, explain, is_limit};
 use crate::value::{Function, Key, Request, Value};
 
 /// Time limit for reading a property or settling a promise.
@@ -99,7 +99,7 @@ impl Runtime {
             usable: true,
         };
         runtime.enter(&mut Meter::new(HOUSEKEEPING), None, |ctx, realm| {
-            shim::install(ctx, realm)?;
+            shim::install(ctx, realm, is_limit)?;
             if frozen { shim::freeze(ctx) } else { Ok(()) }
         })?;
         Ok(runtime)

@@ -37,8 +37,11 @@ pub const FETCH: &str = "fetch";
 /// Maximum delay of a timer, in milliseconds.
 const MAX_DELAY_MS: f64 = 2_147_483_647.0;
 
+/// Returns `true` if a thrown value is about a limit of the engine.
+pub(crate) type IsLimit = for<'js> fn(&Ctx<'js>, &Rc<Realm>, Value<'js>) -> bool;
+
 /// Installs the globals.
-pub(crate) fn install(ctx: &Ctx<'_>, realm: &Rc<Realm>) -> rquickjs::Result<()> {
+pub(crate) fn install(ctx: &Ctx<'_>, realm: &Rc<Realm>, is_limit: IsLimit) -> rquickjs::Result<()> {
     let [tools, globals, locale] = START;
     let start = module(ctx, "start", || {
         format!("export const tools = {tools};\nexport const globals = {globals};\nexport const locale = {locale};")
@@ -48,7 +51,12 @@ pub(crate) fn install(ctx: &Ctx<'_>, realm: &Rc<Realm>) -> rquickjs::Result<()> 
     let globals: Function<'_> = start.get("globals")?;
     let own = Rc::clone(realm);
     let source = function(ctx, &"source".into(), move |ctx, given| source(&ctx, &own, given.first()))?;
-    globals.call::<_, ()>((source,))?;
+    let own = Rc::clone(realm);
+    let is_limit = function(ctx, &"isLimit".into(), move |ctx, given| {
+        let is_limit = given.into_iter().next().is_some_and(|thrown| is_limit(&ctx, &own, thrown));
+        Ok(Value::new_bool(ctx, is_limit))
+    })?;
+    globals.call::<_, ()>((source, is_limit))?;
     start.get::<_, Function<'_>>("locale")?.call(())
 }
 

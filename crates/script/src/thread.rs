@@ -7,7 +7,9 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::Builder;
 
 /// Stack size of a thread in bytes; scripts use most of it.
-const STACK: usize = 4 << 20;
+const STACK: usize = 8 << 20;
+/// Stack size of an engine on such a thread, in bytes. Functions can call each other as deeply as in Node.js.
+pub const SCRIPT_STACK: usize = STACK / 8 * 7;
 /// Maximum number of idle threads.
 const IDLE: usize = 32;
 

@@ -10,6 +10,7 @@ use rquickjs::{Ctx, Object};
 
 use crate::error::{Frame, ScriptError};
 use crate::module::library::Text;
+use crate::module::node;
 use crate::names::{BUILTIN, EXPRESSION};
 use crate::realm::Realm;
 use crate::source_map;
@@ -71,11 +72,19 @@ pub(crate) fn explain_thrown<'js>(
     let place = place(realm, &steps, work);
     let stack = steps.iter().filter_map(|step| frame(realm, step, work)).collect();
     let line = place.as_deref().filter(|_| name == "TypeError");
-    let message = match line.and_then(|place| absent(ctx, realm, place)) {
+    let missing = line.and_then(|place| absent(ctx, realm, place).or_else(|| absent_in_module(realm, place)));
+    let message = match missing {
         Some(member) => format!("{member} is not available here ({message})"),
         None => plainer(&name, message),
     };
     ScriptError::Thrown { message, name, place, stack }
+}
+
+/// Returns `true` if `thrown` says that the script exceeded the memory, or needed something that scripts do not have.
+pub(crate) fn is_limit<'js>(ctx: &Ctx<'js>, realm: &Rc<Realm>, thrown: rquickjs::Value<'js>) -> bool {
+    let work = Work { budget: Duration::ZERO, memory: realm.memory, expression: None };
+    let error = explain_thrown(ctx, realm, thrown, &work);
+    error.is_limit() || matches!(error, ScriptError::OutOfMemory { .. })
 }
 
 /// Global objects of the language and of the environment of which scripts often use a missing part.
@@ -130,6 +139,81 @@ fn absent(ctx: &Ctx<'_>, realm: &Realm, place: &Excerpt) -> Option<String> {
     })
 }
 
+/// Returns the member of a module of Node.js, such as `url.parse`, that the line at `place` uses although the module does
+/// not have it here.
+fn absent_in_module(realm: &Realm, place: &Excerpt) -> Option<String> {
+    let texts = realm.texts.borrow();
+    let whole = texts.values().find(|text| text.original.contains(&*place.text))?;
+    let line = &*place.text;
+    let modules =
+        whole.original.split(['"', '\'']).filter_map(node::of_node).filter_map(|name| Some((name, node::names(name)?)));
+    modules.filter(|(name, _)| !name.is_empty()).find_map(|(module, known)| {
+        let is_absent = |name: &&str| !name.is_empty() && !known.contains(name);
+        let quoted = ["", "node:"]
+            .into_iter()
+            .flat_map(|scheme| ['"', '\''].map(|mark| format!("{mark}{scheme}{module}{mark}")));
+        quoted.into_iter().find_map(|quoted| {
+            // `(await import("node:buffer")).Blob`
+            let after = line.split_once(&format!("import({quoted})")).and_then(|(_, after)| after.split_once('.'));
+            let is_whole = |between: &str| between.chars().all(|c| c == ')' || c == ' ' || is_of_name(c));
+            let member = after.filter(|(between, _)| is_whole(between)).map(|(_, member)| first_name(member));
+            if let Some(name) = member.filter(is_absent) {
+                return Some(format!("{name} of `node:{module}`"));
+            }
+            whole.original.match_indices(&quoted).find_map(|(index, _)| {
+                match bound(&whole.original[..index])? {
+                    // `const { Blob } = await import("node:buffer")`
+                    Binding::Members(names) => {
+                        let used = |name: &&str| words(line).any(|(_, word)| word == *name);
+                        let name = names.split(',').map(|name| first_name(name.trim())).filter(is_absent).find(used)?;
+                        Some(format!("{name} of `node:{module}`"))
+                    }
+                    // `import url from "node:url"`
+                    Binding::Whole(root) => words(line).filter(|(_, word)| *word == root).find_map(|(index, _)| {
+                        let member = line[index + root.len()..].strip_prefix('.').map(first_name);
+                        member.filter(is_absent).map(|member| format!("{root}.{member}"))
+                    }),
+                }
+            })
+        })
+    })
+}
+
+/// Names that are bound to a module.
+enum Binding<'t> {
+    /// The module itself, or its default export.
+    Whole(&'t str),
+    /// Members, in the source of a pattern.
+    Members(&'t str),
+}
+
+/// Returns the names that a declaration binds to the module whose specifier follows `before`.
+fn bound(before: &str) -> Option<Binding<'_>> {
+    let before = before.trim_end();
+    if let Some(imported) = before.strip_suffix("from") {
+        let names = imported.rsplit_once("import")?.1.trim();
+        if names.contains(['"', '\'', ';']) {
+            return None;
+        }
+        let root =
+            first_name(names.strip_prefix('*').map_or(names, |rest| rest.trim().trim_start_matches("as").trim()));
+        // The engine itself reports named imports that do not exist.
+        return (!root.is_empty()).then_some(Binding::Whole(root));
+    }
+    let value = before.strip_suffix("import(")?.trim_end();
+    let value = value.strip_suffix("await")?.trim_end_matches(|c: char| c == '(' || c.is_whitespace());
+    let target = value.strip_suffix('=')?.trim_end();
+    if let Some(pattern) = target.strip_suffix('}') {
+        return Some(Binding::Members(pattern.rsplit_once('{')?.1));
+    }
+    target.rsplit(|c| !is_of_name(c)).next().filter(|root| !root.is_empty()).map(Binding::Whole)
+}
+
+/// Returns the name at the beginning of `text`.
+fn first_name(text: &str) -> &str {
+    &text[..text.find(|c| !is_of_name(c)).unwrap_or(text.len())]
+}
+
 fn is_of_name(c: char) -> bool {
     c.is_alphanumeric() || c == '_' || c == '$'
 }
@@ -174,6 +258,12 @@ fn message_of<'js>(ctx: &Ctx<'js>, realm: &Rc<Realm>, thrown: rquickjs::Value<'j
     }
 }
 
+/// Global names of browsers and of Node.js that the engine does not have.
+const PLATFORM: &str = "Blob BroadcastChannel ByteLengthQueuingStrategy CompressionStream CountQueuingStrategy \
+    DOMException DecompressionStream File FormData Headers MessageChannel MessageEvent MessagePort PerformanceObserver \
+    ReadableStream Request Response TextDecoderStream TextEncoderStream TransformStream URLPattern WebAssembly \
+    WritableStream";
+
 /// Explains the restrictions of scripts in a message about a name that exists in other environments.
 fn plainer(name: &str, message: String) -> String {
     let Some(missing) = message.strip_suffix(" is not defined").filter(|_| name == "ReferenceError") else {
@@ -189,6 +279,7 @@ fn plainer(name: &str, message: String) -> String {
         "document" | "window" | "localStorage" | "sessionStorage" | "navigator" => "scripts do not run in a browser",
         "require" | "module" | "__dirname" | "__filename" => "this file is an ECMAScript module, use `import`",
         "setImmediate" | "clearImmediate" | "global" => "it belongs to Node.js",
+        name if PLATFORM.split_whitespace().any(|known| known == name) => "the script engine does not have it",
         "Intl" => "the script engine has no locale data; use `toFixed` or `toISOString`",
         "describe" | "it" | "test" | "suite" => {
             "it belongs to another test runner; write `export default scenario(name, async ({ agent, assert }) => { … })`"

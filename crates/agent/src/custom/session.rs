@@ -256,10 +256,13 @@ fn threw(name: &str, error: &ScriptError) -> Ending {
     if let ScriptError::Environment { .. } = error {
         return Ending::Unreachable { reason };
     }
-    match error.place().filter(|_| error.is_limit() && network::refusal(&reason).is_none()) {
-        Some(place) => Ending::InvalidTest { reason: format!("{place}: {reason}") },
-        None => gave_up(reason),
+    let is_limit = error.is_limit() || matches!(error, ScriptError::OutOfMemory { .. });
+    if !is_limit || network::refusal(&reason).is_some() {
+        return gave_up(reason);
     }
+    let place = error.place().map(|place| format!("{place}: ")).unwrap_or_default();
+    let help = error.help().map(|help| format!("; {help}")).unwrap_or_default();
+    Ending::InvalidTest { reason: format!("{place}{reason}{help}") }
 }
 
 /// Returns the ending for an agent that gave up. If the reason is a request that `network` does not allow, the

@@ -353,17 +353,25 @@ async fn an_endless_script_is_stopped_with_its_trial() {
 }
 
 #[tokio::test]
-async fn exceeding_resource_limits_is_the_agents_failure() {
+async fn exceeding_the_time_is_the_agents_failure_and_a_limit_of_the_engine_is_not() {
     let (_dir, file) = module("agent.js", "export default () => { for (;;); }");
     let mut endless = harness(&file, case("a", &["go"]));
     endless.setup.timeout_ms = 0;
     let played = endless.play(&Custom).await.unwrap();
     assert_eq!(played.endings, [Ending::GaveUp { reason: "`execute`: stopped after 1000 ms".into() }]);
-    let hungry = self::run("export default () => { const all = []; for (;;) all.push('x'.repeat(1e7) + all.length); }");
-    assert_eq!(
-        hungry.await.endings,
-        [Ending::GaveUp { reason: "`execute`: needed more than 256 MiB of memory".into() }]
-    );
+    for (text, wrong) in [
+        (
+            "const all = []; for (;;) all.push('x'.repeat(1e7) + all.length);",
+            "`execute`: needed more than 256 MiB of memory",
+        ),
+        ("new Request('http://a');", "Request is not available here: the script engine does not have it"),
+        ("new TextDecoder('latin1');", "TextDecoder for latin1 is not available here"),
+    ] {
+        let played = self::run(&format!("export default () => {{ {text} }}")).await;
+        let [Ending::InvalidTest { reason }] = &played.endings[..] else { panic!("{:?}", played.endings) };
+        let place_and_help = ["agent.js:1:", "; `code: {runtime: node}` in the configuration"];
+        assert!(reason.contains(wrong) && place_and_help.iter().all(|part| reason.contains(part)), "{reason}");
+    }
 }
 
 #[tokio::test]

@@ -179,6 +179,7 @@ impl ScriptThread {
     fn options(&self) -> Options {
         let mut options = Options::new(self.directory());
         options.memory = MEMORY;
+        options.stack = script::thread::SCRIPT_STACK;
         options.library = self.state.modules.clone();
         options.console = Some(console(self.words.clone()));
         options.stop = Some(Arc::clone(&self.stop));

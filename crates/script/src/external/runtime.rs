@@ -20,7 +20,7 @@ use crate::module::node;
 use crate::module::resolve::ImportKind;
 use crate::options::{Level, Options};
 use crate::pipes::{Event, Pipes};
-use crate::platform::Platform;
+use crate::platform::{HEAP, Platform};
 use crate::prelude::{self, CORE, Call, Tests};
 use crate::pump::Progress;
 use crate::realm::{Builtin, Realm};
@@ -35,9 +35,6 @@ const TEXT: &str = include_str!("modules.js");
 
 /// Text in the arguments, which reads the other one and runs it as a module.
 const START: &str = include_str!("start.js");
-
-/// Maximum size of the heap, in bytes.
-const HEAP: usize = 1 << 30;
 
 /// Limits on a process. Timeouts of trials are shorter than this as a rule.
 const LIMITS: ProcessLimits = ProcessLimits { processor: Duration::from_secs(300), memory: 4 << 30 };

@@ -1,5 +1,7 @@
 //! Node.js modules: shims for a few, and explanatory errors for the rest.
 
+use std::collections::HashSet;
+
 use crate::module::resolve::Unresolved;
 use crate::names::INTERNAL;
 
@@ -59,6 +61,12 @@ pub(crate) fn shimmed(name: &str) -> Option<String> {
 pub(crate) fn source(name: &str) -> Option<&'static str> {
     let name = name.strip_prefix(INTERNAL)?;
     SHIMS.iter().find(|(shim, _)| *shim == name).map(|(_, source)| *source)
+}
+
+/// Returns the names in the shim for the module `name`, among them all that it exports.
+pub(crate) fn names(name: &str) -> Option<HashSet<&'static str>> {
+    let (_, source) = SHIMS.iter().find(|(shim, _)| *shim == name)?;
+    Some(source.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == '$')).collect())
 }
 
 /// Returns the error for a Node.js module that is not available.

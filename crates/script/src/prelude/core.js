@@ -17,6 +17,8 @@ const isObject = (value) => typeof value === 'object' && value !== null;
 const isMissing = (error) => isText(error?.message) && / is not available here|^cannot (find|import) /.test(error.message);
 // Node.js has errors about servers and the machine.
 const isEnvironment = globalThis[Symbol.for('trialrun.isEnvironment')] ?? (() => false);
+// The embedded engine has limits.
+const isLimit = globalThis[Symbol.for('trialrun.isLimit')] ?? (() => false);
 const isPromise = (value) => isObject(value) && typeof value.then === 'function';
 const kind = (value) => {
   if (value === null) return 'null';
@@ -256,8 +258,6 @@ const closed = (what, members, others = []) =>
     },
   });
 
-// Names of the agents of scenarios, except for the first one of each.
-const conversations = new WeakMap();
 // Returns `promise`, the result of `call`. Without `await`, a test would take `undefined` for a property of the result, so
 // reading one is an error at the location of the call.
 const awaitable = (call, promise) => {
@@ -272,6 +272,8 @@ const awaitable = (call, promise) => {
   return Object.setPrototypeOf(promise, new Proxy(Object.create(Promise.prototype), { get }));
 };
 
+// Names of the agents of scenarios, except for the first one of each.
+const conversations = new WeakMap();
 
 const handle = (run, { name, model }, conversation) => {
   const self = conversation === undefined ? 'agent' : `agents.${conversation}`;
@@ -353,8 +355,9 @@ function observe(run, request, work) {
         found = await work();
       } catch (error) {
         // A name or a module that does not exist is a mistake in the scenario, regardless of the other results. A server
-        // that cannot be reached is none of the agent either.
-        if (error instanceof ReferenceError || isMissing(error) || isEnvironment(error)) caught(run, error);
+        // that cannot be reached and a limit of the engine are none of the agent either.
+        const isOwn = error instanceof ReferenceError || isMissing(error) || isEnvironment(error) || isLimit(error);
+        if (isOwn) caught(run, error);
         found = { status: 'unmet', because: `it threw ${says(error)}`, error: says(error), thrown: error?.stack };
       }
       return settle({ ...found, latencyMs: now() - began });

@@ -1,5 +1,6 @@
-// Defines the globals in addition to those of the language. `source(name)` creates a global on first use.
-(function (source) {
+// Defines the globals in addition to those of the language. `source(name)` creates a global on first use, and
+// `isLimit(error)` is for the program's own modules.
+(function (source, isLimit) {
   'use strict';
   const { defineProperty } = Object;
   const define = (name, value) =>
@@ -21,6 +22,7 @@
       });
     }
   };
+  defineProperty(globalThis, Symbol.for('trialrun.isLimit'), { value: isLimit });
   lazily('console', ['console']);
   lazily('schedule', ['setTimeout', 'setInterval', 'clearTimeout', 'clearInterval', 'queueMicrotask']);
   lazily('process', ['process']);

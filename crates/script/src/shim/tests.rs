@@ -71,6 +71,8 @@ fn text_is_encoded_to_bytes_and_decoded_again() {
 }
 
 #[test]
+    let names = "['latin1', 'utf-16le', 'Windows-1252', 'nonsense'].map((name) => { try { new TextDecoder(name) } catch (e) { return e.name } })";
+    assert_eq!(evaluate(names), json!(["ReferenceError", "ReferenceError", "ReferenceError", "RangeError"]));
 fn a_structured_clone_shares_nothing_with_its_original() {
     let text = "const a = { d: new Date(0), m: new Map([[1, { s: new Set([2]) }]]), r: /x/g, e: new TypeError('t'), list: [1, , 3] }; \
                 a.self = a; const b = structuredClone(a); \

@@ -43,13 +43,25 @@
     return [0, 0, 0];
   };
 
+  // Other encodings that the standard names.
+  const KNOWN = new RegExp(
+    `^(${[
+      'utf-16(le|be)?|ucs-2|unicode\\w*|iso-10646-ucs-2|cs\\w+|latin[1-6]|l[1-6]|(us-)?ascii|ansi_x3\\.4-1968',
+      '(x-)?(cp|windows-)\\d+|ibm\\d+|dos-874|tis-620|iso[-_]?(ir-|8859)[\\w:-]*|(ecma|elot|asmo)[-_]\\d+|sun_eu_greek',
+      'arabic|cyrillic|greek8?|hebrew|logical|visual|korean|chinese|koi8?[\\w-]*|(x-)?mac[\\w-]*|x-user-defined',
+      '(x-)?gbk|gb_?[\\d-]+|big5(-hkscs)?|cn-big5|x-x-big5|(x-)?sjis|shift[-_]jis|ms_kanji|ms932|(x-)?euc-(jp|kr)',
+      'iso-2022-[a-z-]+|hz-gb-2312|ks_?c_?[\\d-]+',
+    ].join('|')})$`,
+  );
+
   class TextDecoder {
     #fatal;
     #ignoreBOM;
     constructor(label = 'utf-8', { fatal = false, ignoreBOM = false } = {}) {
       const name = String(label).trim().toLowerCase();
       if (!['utf-8', 'utf8', 'unicode-1-1-utf-8'].includes(name)) {
-        throw new RangeError(`TextDecoder knows UTF-8 here, not ${label}`);
+        if (!KNOWN.test(name)) throw new RangeError(`The "${label}" encoding is not supported`);
+        throw new ReferenceError(`TextDecoder for ${name} is not available here: the script engine decodes only UTF-8`);
       }
       this.#fatal = Boolean(fatal);
       this.#ignoreBOM = Boolean(ignoreBOM);

@@ -289,6 +289,22 @@ async fn errors_that_no_answer_can_cause_are_mistakes_in_the_test() {
             "`passed` is read from the promise of `assert.custom`",
         ),
         (
+            "  await agent.send('a');\n  assert.custom('c', () => new Array(5e7).fill(0).length > 1);",
+            "x.test.ts:4:43: the scenario needed more than 128 MiB of memory; `code: {runtime: node}`",
+        ),
+        (
+            "  await agent.send('a');\n  assert.custom('c', () => new TextDecoder('latin1').encoding === '');",
+            "TextDecoder for latin1 is not available here",
+        ),
+        (
+            "  await agent.send('a');\n  assert.custom('c', async () => new ((await import('node:buffer')) as any).Blob(['x']).size > 0);",
+            "Blob of `node:buffer` is not available here",
+        ),
+        (
+            "  await agent.send('a');\n  const { parse } = (await import('node:url')) as any;\n  parse('http://a');",
+            "parse of `node:url` is not available here (not a function); `code: {runtime: node}` in the configuration",
+        ),
+        (
             "  await agent.send('a');\n  const read = agent.files.read;\n  await read('a');",
             "x.test.ts:5:9: Error: `agent.files` is not available here: the agent runs without a sandbox",
         ),
@@ -296,12 +312,23 @@ async fn errors_that_no_answer_can_cause_are_mistakes_in_the_test() {
             "  await agent.send('a');\n  assert.custom('c', async () => (await agent.run('ls')).exitCode === 0);",
             "`agent.run` is not available here: the agent runs without a sandbox",
         ),
+        (
+            "  await agent.send('a');\n  new Blob(['x']);",
+            "Blob is not available here: the script engine does not have it; `code: {runtime: node}` in the configuration",
+        ),
     ] {
         let record = played(body).await;
         assert_eq!((record.outcome, record.fault), (Outcome::Broken, Some(model::Fault::Test)), "{body}: {record:#?}");
         let reason = record.reason.unwrap();
         assert!(reason.contains(wrong), "{body}: {reason}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn functions_call_each_other_as_deeply_as_in_nodejs() {
+    let body = "  const deep = (n: number): number => (n === 0 ? 0 : 1 + deep(n - 1));\n  assert.custom('c', () => deep(9000) === 9000);";
+    let record = played(body).await;
+    assert_eq!(record.outcome, Outcome::Passed, "{record:#?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -358,7 +385,7 @@ async fn an_endless_loop_and_a_memory_bomb_stop_only_their_own_trials() {
     let last = describe(&records[1]).pop().unwrap();
     assert!(last.ends_with("(`timeout` in the scenario): it waited for a timer"), "{last}");
     assert!(reason(2).contains("it waits for a promise that is never settled"), "{}", reason(2));
-    assert!(reason(3).ends_with("the scenario needed more than 128 MiB of memory"), "{}", reason(3));
+    assert!(reason(3).contains("the scenario needed more than 128 MiB of memory; `code: {"), "{}", reason(3));
     for record in [&records[0], &records[2], &records[3]] {
         assert_eq!(record.fault, Some(model::Fault::Test), "{record:#?}");
     }

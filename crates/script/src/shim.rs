@@ -116,6 +116,15 @@ fn random<'js>(ctx: &Ctx<'js>, given: &[Value<'js>]) -> rquickjs::Result<Value<'
     ArrayBuffer::new(ctx.clone(), bytes).map(ArrayBuffer::into_value)
 }
 
+/// Implements `(host)`, which returns an international host name in its ASCII form, or `undefined` if it is not valid.
+fn ascii<'js>(ctx: &Ctx<'js>, given: &[Value<'js>]) -> rquickjs::Result<Value<'js>> {
+    let host = given.first().and_then(Value::as_string).map(rquickjs::String::to_string).transpose()?;
+    match host.and_then(|host| url::Host::parse(&host).ok()) {
+        Some(host) => rquickjs::String::from_str(ctx.clone(), &host.to_string()).map(rquickjs::String::into_value),
+        None => Ok(undefined(ctx)),
+    }
+}
+
 fn undefined<'js>(ctx: &Ctx<'js>) -> Value<'js> {
     Value::new_undefined(ctx.clone())
 }
@@ -189,6 +198,7 @@ fn source<'js>(ctx: &Ctx<'js>, realm: &Rc<Realm>, name: Option<&Value<'js>>) -> 
             let (variables, withheld) = variables(ctx, realm)?;
             make.call((variables, withheld, realm.base_dir.display().to_string()))
         }
+        "url" => make.call((function(ctx, &"ascii".into(), |ctx, given| ascii(&ctx, &given))?,)),
         "crypto" => make.call((function(ctx, &"random".into(), |ctx, given| random(&ctx, &given))?,)),
         _ => make.call(()),
     }

@@ -1,9 +1,10 @@
 // Methods that depend on a locale. The engine has no locale data and would ignore the locale, so these give the right
-// result for a few common cases, and refuse all others.
+// result for a few common cases, and refuse all others. Without a locale, the result is that for American English, as in
+// Node.js with the usual settings.
 (function () {
   'use strict';
   const refuse = (name, instead) => {
-    throw new ReferenceError(`${name} with this locale or these options is not available here: the script engine has no locale data; ${instead}`);
+    throw new ReferenceError(`${name} with this locale, these options or this value is not available here: the script engine has no locale data; ${instead}`);
   };
   const only = (options, known) => Object.keys(options ?? {}).every((key) => options[key] === undefined || known.includes(key));
   const isEnglish = (locale) => locale === undefined || /^en(-(US|GB|AU|NZ|IE))?$/.test(String(locale));
@@ -45,9 +46,8 @@
     }
     return sign + (style === 'currency' ? '$' : '') + text + (style === 'percent' ? '%' : '');
   };
-  const number = (original) =>
+  const number = () =>
     function toLocaleString(locale, options) {
-      if (locale === undefined && options === undefined) return original.call(this);
       const value = this.valueOf();
       const isKnown =
         isEnglish(locale) &&
@@ -66,25 +66,32 @@
     'de-DE': (year, month, day) => `${day}.${month}.${year}`,
     'sv-SE': (year, month, day) => `${year}-${String(month).padStart(2, '0')}-${String(day).padStart(2, '0')}`,
   };
-  replace(Date.prototype, 'toLocaleDateString', (original) =>
-    function toLocaleDateString(locale, options) {
-      if (locale === undefined && options === undefined) return original.call(this);
-      const format = DATES[String(locale)];
-      const isUtc = options?.timeZone === 'UTC';
-      const year = isUtc ? this.getUTCFullYear() : this.getFullYear();
-      const isKnown = format !== undefined && only(options, ['timeZone']) && (isUtc || options?.timeZone === undefined);
-      if (!isKnown || !(year > 999 && year < 10000)) return Number.isNaN(year) ? 'Invalid Date' : refuse('toLocaleDateString', 'use `toISOString`');
-      return isUtc
-        ? format(year, this.getUTCMonth() + 1, this.getUTCDate())
-        : format(year, this.getMonth() + 1, this.getDate());
-    });
-  for (const name of ['toLocaleString', 'toLocaleTimeString']) {
-    replace(Date.prototype, name, (original) =>
-      function (locale, options) {
-        if (locale === undefined && options === undefined) return original.call(this);
-        return refuse(name, 'use `toISOString`');
+  const twoDigits = (number) => String(number).padStart(2, '0');
+  // Returns the fields of a date, or undefined if its formats are not known with these options.
+  const fields = (date, options) => {
+    const isUtc = options?.timeZone === 'UTC';
+    const get = (name) => date[`get${isUtc ? 'UTC' : ''}${name}`]();
+    const year = get('FullYear');
+    if (!only(options, ['timeZone']) || !(isUtc || options?.timeZone === undefined) || year < 1000 || year > 9999) return undefined;
+    return { year, month: get('Month') + 1, day: get('Date'), hour: get('Hours'), minute: get('Minutes'), second: get('Seconds') };
+  };
+  const dateOf = (format, { year, month, day }) => format(year, month, day);
+  const timeOf = ({ hour, minute, second }) =>
+    `${hour % 12 || 12}:${twoDigits(minute)}:${twoDigits(second)} ${hour < 12 ? 'AM' : 'PM'}`;
+  const date = (name, write, isWithTime) =>
+    replace(Date.prototype, name, () =>
+      function (locale = 'en-US', options) {
+        const format = DATES[String(locale)];
+        const known = fields(this, options);
+        if (Number.isNaN(this.getTime())) return 'Invalid Date';
+        if (format === undefined || known === undefined || (isWithTime && String(locale) !== 'en-US')) {
+          return refuse(name, 'use `toISOString`');
+        }
+        return write(format, known);
       });
-  }
+  date('toLocaleDateString', dateOf, false);
+  date('toLocaleTimeString', (_, known) => timeOf(known), true);
+  date('toLocaleString', (format, known) => `${dateOf(format, known)}, ${timeOf(known)}`, true);
   replace(Array.prototype, 'toLocaleString', (original) =>
     function toLocaleString(locale, options) {
       if (locale === undefined && options === undefined) return original.call(this);
@@ -94,31 +101,40 @@
   // The order of the Unicode collation algorithm for the characters of ASCII.
   const ORDER = '\t\n\v\f\r _-,;:!?.\'"()[]{}@*/\\&#%`^+<=>|~$0123456789abcdefghijklmnopqrstuvwxyz';
   const RANKS = new Map([...ORDER].map((letter, rank) => [letter, rank]));
+  // Accents in the order of that algorithm.
+  const ACCENTS = '\u0301\u0300\u0306\u0302\u030c\u030a\u0308\u030b\u0303\u0307\u0327\u0328\u0304';
+  const KNOWN = new RegExp(`^([\\t-\\r\\x20-\\x7e][${ACCENTS}]*)*$`);
   const compare = (one, other, rank, isNumeric) => {
-    const split = (text) => (isNumeric ? text.match(/\d+|\D/g) ?? [] : [...text]);
-    const [left, right] = [split(one), split(other)];
+    const letters = isNumeric ? /\d+|\D[\u0300-\u036f]*/g : /.[\u0300-\u036f]*/gs;
+    const [left, right] = [one.match(letters) ?? [], other.match(letters) ?? []];
     for (let at = 0; at < Math.min(left.length, right.length); at += 1) {
       const areNumbers = isNumeric && /^\d/.test(left[at]) && /^\d/.test(right[at]);
-      const [first, second] = areNumbers ? [BigInt(left[at]), BigInt(right[at])] : [rank(left[at][0]), rank(right[at][0])];
+      const [first, second] = areNumbers ? [BigInt(left[at]), BigInt(right[at])] : [rank(left[at]), rank(right[at])];
       if (first !== second) return first < second ? -1 : 1;
     }
     return Math.sign(left.length - right.length);
   };
-  replace(String.prototype, 'localeCompare', (original) =>
+  const letter = (text) => RANKS.get(text[0].toLowerCase());
+  const accents = (text) => [...text.slice(1)].map((mark) => String.fromCharCode(ACCENTS.indexOf(mark) + 1)).join('');
+  const isCapital = (text) => (text === text.toLowerCase() ? 0 : 1);
+  replace(String.prototype, 'localeCompare', () =>
     function localeCompare(that, locale, options) {
-      if (locale === undefined && options === undefined) return original.call(this, that);
-      const [one, other] = [String(this), String(that)];
+      const [one, other] = [String(this).normalize('NFD'), String(that).normalize('NFD')];
       const sensitivity = options?.sensitivity ?? 'variant';
+      const isPlain = /^[\0-\x7f]*$/.test(one + other);
       const isKnown =
-        (isEnglish(locale) || /^(de|fr|es|it|nl|pt)(-[A-Z]{2})?$/.test(String(locale))) &&
+        (isEnglish(locale) || /^(de|it|nl|pt)(-[A-Z]{2})?$/.test(String(locale)) || (isPlain && /^(fr|es)(-[A-Z]{2})?$/.test(String(locale)))) &&
         only(options, ['sensitivity', 'numeric', 'usage']) &&
         ['base', 'accent', 'case', 'variant'].includes(sensitivity) &&
-        [...one, ...other].every((letter) => RANKS.has(letter.toLowerCase()) && letter < '\u0080');
+        (one === other || (KNOWN.test(one) && KNOWN.test(other)));
       if (!isKnown) return refuse('localeCompare', 'compare with `<`, or compare `normalize` and `toLowerCase` of both');
+      if (one === other) return 0;
       const isNumeric = options?.numeric === true;
-      const primary = compare(one, other, (letter) => RANKS.get(letter.toLowerCase()), isNumeric);
-      if (primary !== 0 || sensitivity === 'base' || sensitivity === 'accent') return primary;
-      return compare(one, other, (letter) => (letter === letter.toLowerCase() ? 0 : 1), false);
+      const primary = compare(one, other, letter, isNumeric);
+      if (primary !== 0 || sensitivity === 'base') return primary;
+      const secondary = sensitivity === 'case' ? 0 : compare(one, other, accents, false);
+      if (secondary !== 0 || sensitivity === 'accent') return secondary;
+      return compare(one, other, isCapital, false);
     });
   for (const name of ['toLocaleUpperCase', 'toLocaleLowerCase']) {
     replace(String.prototype, name, (original) =>

@@ -1,5 +1,5 @@
-// URLs according to the WHATWG standard, without international host names.
-(function () {
+// URLs according to the WHATWG standard. `ascii(host)` returns an international host name in its ASCII form.
+(function (ascii) {
   'use strict';
   const ports = { 'http:': '80', 'https:': '443', 'ws:': '80', 'wss:': '443', 'ftp:': '21', 'file:': '' };
   const isSpecial = (protocol) => Object.hasOwn(ports, protocol);
@@ -82,7 +82,9 @@
     }
     const host = unescape(text).toLowerCase();
     if (host === '' || /[\0-\x20"#%/:<>?@[\\\]^`{|}\x7f]/.test(host)) throw new TypeError('Invalid URL');
-    return ipv4(host) ?? host;
+    const name = /[^\0-\x7f]/.test(host) ? ascii(host) : host;
+    if (name === undefined) throw new TypeError('Invalid URL');
+    return ipv4(name) ?? name;
   };
   const dots = (segment) => segment.replace(/%2e/gi, '.');
   const parsePath = (text, special, base) => {

@@ -274,7 +274,7 @@ async fn errors_that_no_answer_can_cause_are_mistakes_in_the_test() {
         ),
         (
             "  await agent.send('a');\n  (5).toLocaleString('fr-FR');",
-            "toLocaleString with this locale or these options is not available here",
+            "toLocaleString with this locale, these options or this value is not available here",
         ),
         (
             "  const { text } = agent.send('a') as any;\n  assert.custom('c', () => text !== 'b');",

@@ -14,7 +14,7 @@ pub(crate) const KEYS: [(&str, &str); 9] = [
     ("mcp_profiles", MCP),
     ("mcp_servers", MCP),
     ("mode", "agents run without interaction; `permission_mode` says what they may do"),
-    ("reasoning", "write `reasoning` into the `runner` of each scenario, or `--reasoning-effort` for the run"),
+    ("reasoning", "write `reasoning` into the `runner` of each scenario, or set `TRIALRUN_REASONING_EFFORT`"),
     ("runs_dir", "runs are recorded in `.trialrun`; `state` in `trialrun.yaml` selects another folder"),
-    ("setup_timeout_seconds", "`--setup-timeout` limits each setup command"),
+    ("setup_timeout_seconds", "`TRIALRUN_SETUP_TIMEOUT` limits each setup command"),
 ];

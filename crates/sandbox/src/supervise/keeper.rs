@@ -36,7 +36,7 @@ pub(super) fn main(arguments: &Arguments) -> Result<u8, String> {
         watch(lifeline)?;
     }
     let child = start(arguments)?;
-    let_go_of_streams();
+    let_go_of_streams(null());
     let is_container = arguments.container.is_some();
     let main = Pid::from_raw(child.id().cast_signed());
     let mut keeper = Keeper { main, code: None, grace: arguments.grace, is_container };
@@ -183,10 +183,15 @@ fn start_space(arguments: &Arguments) -> Result<Result<(Child, String), String>,
     Ok(Err(if output.is_empty() { "the namespace ended before it began".into() } else { output }))
 }
 
-/// Closes stdin and stdout, which belong to the program. Otherwise readers would wait for an end that only this
-/// process delays.
-pub(super) fn let_go_of_streams() {
-    if let Ok(null) = File::options().read(true).write(true).open("/dev/null") {
+/// Opens the null device.
+pub(super) fn null() -> Option<File> {
+    File::options().read(true).write(true).open("/dev/null").ok()
+}
+
+/// Replaces stdin and stdout, which belong to the program, with `null`. Otherwise readers would wait for an end that only
+/// this process delays.
+pub(super) fn let_go_of_streams(null: Option<File>) {
+    if let Some(null) = null {
         let _ = nix::unistd::dup2_stdin(&null);
         let _ = nix::unistd::dup2_stdout(&null);
     }

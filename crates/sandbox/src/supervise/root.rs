@@ -225,7 +225,7 @@ fn protect(is_writable: impl Fn(&Path) -> bool) -> Result<(), String> {
         // Devices below `/dev` must stay usable, so only mounts of devices keep them.
         let devices = if place.parent() == Some(Path::new("/dev")) { MsFlags::empty() } else { MsFlags::MS_NODEV };
         let flags = flags | read_only | devices | MsFlags::MS_NOSUID | MsFlags::MS_REMOUNT | MsFlags::MS_BIND;
-        let done = remount(&place, flags);
+        let done = mount(None::<&str>, &place, None::<&str>, flags, None::<&str>);
         // A mount below another one cannot be reached, so it needs no protection.
         let is_harmless = || read_only.is_empty() || !place.exists() || is_read_only(&place);
         if let Err(error) = done
@@ -235,20 +235,6 @@ fn protect(is_writable: impl Fn(&Path) -> bool) -> Result<(), String> {
         }
     }
     Ok(())
-}
-
-/// Changes the flags of a mount. While another process writes to a mount, if only the time at which it read a file, the
-/// kernel refuses to make it read-only.
-fn remount(place: &Path, flags: MsFlags) -> nix::Result<()> {
-    const TRIES: usize = 200;
-    let change = || mount(None::<&str>, place, None::<&str>, flags, None::<&str>);
-    for _ in 1..TRIES {
-        match change() {
-            Err(nix::errno::Errno::EBUSY) => std::thread::sleep(std::time::Duration::from_millis(5)),
-            done => return done,
-        }
-    }
-    change()
 }
 
 fn is_read_only(place: &Path) -> bool {

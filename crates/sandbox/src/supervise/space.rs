@@ -15,7 +15,7 @@ use nix::unistd::{Pid, getegid, geteuid, getppid};
 
 use super::arguments::{Arguments, myself, take_over};
 use super::isolation::{Isolation, Network};
-use super::keeper::{READY, code_of, let_go_of_streams};
+use super::keeper::{READY, code_of, let_go_of_streams, null};
 use super::{listeners, loopback, restriction, root};
 
 /// Creates the namespace, starts its first process, and exits with that process's code. This is a separate process
@@ -23,6 +23,9 @@ use super::{listeners, loopback, restriction, root};
 /// not enter it, can still run the program without a namespace.
 pub(super) fn main(arguments: &Arguments) -> Result<u8, String> {
     let answer = arguments.answer.ok_or("nowhere to answer")?;
+    // The first process gives this one a new root while it builds it. There, the null device is an empty file until the
+    // device is mounted on it, and the root could not become read-only while this process has that file open.
+    let null = null();
     // The harness serves the ports until this process has ended.
     let (child, _served) = match start_first_process(arguments, answer) {
         Ok(started) => started,
@@ -35,7 +38,7 @@ pub(super) fn main(arguments: &Arguments) -> Result<u8, String> {
     // The first process has its own handle. If this one stayed open, the reader would never see the end of the
     // answer.
     nix::unistd::close(answer).map_err(|error| format!("cannot close the answer: {error}"))?;
-    let_go_of_streams();
+    let_go_of_streams(null);
     loop {
         if let Ok(status) = waitpid(pid_of(&child), None)
             && let Some(code) = code_of(status)
@@ -183,7 +186,7 @@ pub(super) fn init(arguments: &Arguments) -> Result<u8, String> {
     }
     let child = exec.arg("--").args(&arguments.program).spawn();
     let program = pid_of(&child.map_err(|error| format!("cannot start a process: {error}"))?);
-    let_go_of_streams();
+    let_go_of_streams(null());
     loop {
         // All processes in the namespace that lose their parent become children of this process.
         if let Ok(status) = waitpid(None, None)

@@ -402,10 +402,35 @@ impl Suites {
         });
         self.rename_twins(root, |path| shown(path, root));
         self.suites.truncate(self.loaded);
+        self.tell_broken_files_apart();
         for suite in &self.suites {
             refuse_duplicates(suite, problems);
         }
         self.suites
+    }
+
+    /// Gives a case that stands for a broken file the file's whole name as its id if another case has the same suite and
+    /// id: `a.yaml` and `a.json` are both called `a`, but their names may not stop the other files.
+    fn tell_broken_files_apart(&mut self) {
+        let mut ids: HashMap<(&str, &str), usize> = HashMap::new();
+        for suite in &self.suites {
+            for case in &suite.cases {
+                *ids.entry((&suite.name, &case.id)).or_default() += 1;
+            }
+        }
+        let is_repeated =
+            |suite: &Suite, case: &Case| ids.get(&(&*suite.name, &*case.id)).is_some_and(|count| *count > 1);
+        let mut repeated = Vec::new();
+        for (index, suite) in self.suites.iter().enumerate() {
+            let cases = suite.cases.iter().enumerate();
+            let cases = cases.filter(|(_, case)| stands_for_file(case) && is_repeated(suite, case));
+            repeated.extend(cases.map(|(case, _)| (index, case)));
+        }
+        for (suite, case) in repeated {
+            let case = Arc::make_mut(&mut self.suites[suite].cases[case]);
+            let name = Path::new(&*case.source.file).file_name().unwrap_or_default();
+            case.id = name.to_string_lossy().into_owned();
+        }
     }
 
     /// Names suites in subfolders by their path below the folder of tests: `billing/refund`. Otherwise another file with
@@ -449,6 +474,11 @@ impl Suites {
             }
         }
     }
+}
+
+/// Returns `true` if no case of a broken file could be read, and `case` stands for all of them.
+fn stands_for_file(case: &Case) -> bool {
+    case.fails_alone && !case.broken.is_empty() && case.source.text.is_empty()
 }
 
 /// Returns the path of a suite without what tells its format: `tests/order` for `tests/order.test.ts`.

@@ -543,6 +543,25 @@ fn a_test_with_bytes_that_are_not_utf_8_is_not_skipped() {
 }
 
 #[test]
+fn broken_files_of_one_stem_have_different_ids() {
+    let scratch = Scratch::new();
+    scratch
+        .write("tests/a.yaml", [TALK.as_bytes(), b"# \xe9\n"].concat())
+        .write("tests/a.json", b"{\"name\": \"\xe9\", \"turns\": [{\"user\": \"hi\"}]}")
+        .write("tests/half.yaml", [TALK.as_bytes(), b"# \xe9\n"].concat())
+        .write("tests/half.json", "{\"name\": \"half\", \"turns\": [{\"user\": \"hi\"}]}")
+        .write("tests/list.yaml", format!("- {}", TALK.trim_end().replace('\n', "\n  ")))
+        .write("tests/list.json", "[{\"name\": \"b\", \"turns\": [{\"user\": \"hi\"}]}]")
+        .write("tests/one.yaml", [TALK.as_bytes(), b"# \xe9\n"].concat());
+    let loaded = load_all(&scratch);
+    assert_eq!(describe(&loaded.diagnostics), [] as [&str; 0]);
+    assert_eq!(
+        outline(&loaded),
+        ["a: a.json", "a: a.yaml", "half: half", "half: half.yaml", "list: list.json", "list: list.yaml", "one: one"]
+    );
+}
+
+#[test]
 fn a_file_with_nothing_but_keys_of_tests_or_without_legible_text_is_not_skipped() {
     let scratch = Scratch::new();
     scratch

@@ -150,6 +150,8 @@ impl HttpSession {
 
     async fn read_content(&mut self, content: ResponseContent, turn: &mut Turn) -> Result<Answer, Fault> {
         let settings = Arc::clone(&self.settings);
+        // First JSON object of a stream whose form is not known.
+        let mut strange = None;
         let (given, mut answer) = match content {
             ResponseContent::Document(text, kind) => {
                 let value = parsed(&text, kind)?;
@@ -166,9 +168,17 @@ impl HttpSession {
                 answer.raw.clone_from(&value);
                 (value.unwrap_or(Value::String(text)), answer)
             }
-            ResponseContent::Stream(read) => (Value::Array(read.pieces), read.answer),
+            ResponseContent::Stream(read) => {
+                let is_usual = matches!(settings.parser, Parser::Usual);
+                strange = read.first_object.filter(|_| !(is_usual && read.is_known));
+                (Value::Array(read.pieces), read.answer)
+            }
         };
-        let is_wanting = matches!(settings.parser, Parser::Path(_)) && !(given.is_string() || given == json!([]));
+        let is_wanting = match &settings.parser {
+            Parser::Usual => strange.is_some(),
+            Parser::Path(_) => strange.is_some() || !(given.is_string() || given == json!([])),
+            Parser::Function(_) => false,
+        };
         match &settings.parser {
             Parser::Usual | Parser::Path(_) if given.as_array().is_some_and(Vec::is_empty) => {}
             Parser::Usual => {}
@@ -183,9 +193,10 @@ impl HttpSession {
         }
         let reason = match &settings.parser {
             Parser::Path(path) => format!("the answer is unreadable: `response_parser`, `{path}`, finds nothing in it"),
+            Parser::Usual if let Some(piece) = &strange => format!("{NO_TEXT}: {}", one_line(piece)),
             _ => "the stream ended without an answer".to_owned(),
         };
-        // If a path finds nothing in valid JSON, the user's test is wrong.
+        // If nothing is found in valid JSON, the user's test is wrong.
         Err(Fault::new(if is_wanting { FaultKind::Test } else { FaultKind::Spoilt }, reason).after(answer))
     }
 

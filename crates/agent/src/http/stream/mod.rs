@@ -66,6 +66,8 @@ pub(super) struct StreamState {
     steps: Count,
     /// Number of Responses API texts that arrived in pieces; their full text is sent again.
     streamed: usize,
+    /// True if a piece has a known form, with or without text.
+    is_known: bool,
 }
 
 impl StreamState {
@@ -93,6 +95,8 @@ pub(super) struct Reader {
     blank: usize,
     /// The pieces, if a function needs them later.
     pieces: Vec<Value>,
+    /// Text of the first piece that is a JSON object.
+    first_object: Option<String>,
 }
 
 /// A stream that has ended.
@@ -103,6 +107,10 @@ pub(super) struct StreamContent {
     pub(super) pieces: Vec<Value>,
     /// The whole text of a stream that was plain text.
     pub(super) plain: Option<String>,
+    /// Text of the first piece that is a JSON object, if there is one.
+    pub(super) first_object: Option<String>,
+    /// True if a piece has a known form, with or without text.
+    pub(super) is_known: bool,
 }
 
 impl Reader {
@@ -118,6 +126,7 @@ impl Reader {
             searched: Some(0),
             blank: 0,
             pieces: Vec::new(),
+            first_object: None,
         }
     }
 
@@ -160,7 +169,8 @@ impl Reader {
                 if answer.count.is_empty() {
                     answer.count = self.state.steps;
                 }
-                Ok(StreamContent { answer, pieces: self.pieces, plain })
+                let (first_object, is_known) = (self.first_object, self.state.is_known);
+                Ok(StreamContent { answer, pieces: self.pieces, plain, first_object, is_known })
             }
             Err(error) => {
                 self.state.answer.settle();
@@ -283,6 +293,9 @@ impl Reader {
     }
 
     fn object(&mut self, map: &Map<String, Value>, name: &str) -> Result<(), StreamError> {
+        if self.first_object.is_none() {
+            self.first_object = Some(Value::Object(map.clone()).to_string());
+        }
         let state = &mut self.state;
         let kind = map.get("type").and_then(Value::as_str).unwrap_or_default();
         if let Some(error) = reported(map, kind, name) {
@@ -293,8 +306,12 @@ impl Reader {
             _ if kind.starts_with("response.") => responses::read(kind, map, state),
             _ if anthropic::is_one(kind) => anthropic::read(kind, map, state),
             _ if ui::is_one(kind) => ui::read(kind, map, state),
-            _ => other(map, state),
+            _ => {
+                state.is_known |= other(map, state);
+                return Ok(());
+            }
         }
+        state.is_known = true;
         Ok(())
     }
 
@@ -343,23 +360,26 @@ fn reported(map: &Map<String, Value>, kind: &str, name: &str) -> Option<String> 
     }
 }
 
-/// Reads a piece in an unknown format that has text in a usual field.
-fn other(map: &Map<String, Value>, state: &mut StreamState) {
+/// Reads a piece in an unknown format. Returns `true` if it has text in a usual field, or lists calls.
+fn other(map: &Map<String, Value>, state: &mut StreamState) -> bool {
     const MORE: [&str; 3] = ["delta", "token", "chunk"];
-    if let Some(text) = document::TEXTS.iter().chain(&MORE).find_map(|key| map.get(*key)?.as_str()) {
+    let text = document::TEXTS.iter().chain(&MORE).find_map(|key| map.get(*key)?.as_str());
+    let is_read = if let Some(text) = text {
         state.answer.append_default_text(text);
         state.answer.count.read_from(map);
         if let Some(calls) = map.get("tool_calls").filter(|calls| !calls.is_null()) {
             state.answer.add_calls(calls, "tool_calls");
         }
+        true
     } else {
-        document::read(&Value::Object(map.clone()), &mut state.answer);
-    }
+        document::read(&Value::Object(map.clone()), &mut state.answer)
+    };
     match map.get("done").and_then(Value::as_bool) {
         Some(true) => state.end = End::Over,
         Some(false) => state.owes_an_end(),
         None => {}
     }
+    is_read || state.answer.tells_calls
 }
 
 fn not_text() -> StreamError {

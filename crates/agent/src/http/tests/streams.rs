@@ -237,6 +237,31 @@ async fn text_before_a_stream_broke_is_kept() {
 }
 
 #[tokio::test]
+async fn streams_of_json_objects_without_a_known_place_for_the_text_break_the_trial() {
+    let unusual = "the answer is JSON without a text in one of the usual places; set `response_parser` to the place of \
+                   the text, or to `$` for the whole document: {\"reply\":\"hello\"}";
+    let mistake = |played: &TestRun| match played.endings.last() {
+        Some(Ending::InvalidTest { reason }) => reason.clone(),
+        other => panic!("{other:?}"),
+    };
+    for (kind, text) in [
+        ("application/x-ndjson", "{\"reply\":\"hello\"}\n{\"run\":1}\n"),
+        ("text/event-stream", "data: {\"reply\":\"hello\"}\n\ndata: [DONE]\n\n"),
+        ("text/plain", "data: {\"reply\":\"hello\"}\n\n"),
+    ] {
+        let bot = Bot::open(move |_| reply(200, &[("content-type", kind)], &[text.as_bytes()])).await;
+        let played = run(&json!({"url": bot.url("/")}), &["go"]).await;
+        assert_eq!(mistake(&played), unusual, "{kind}");
+        let played = run(&json!({"url": bot.url("/"), "responseParser": "$.answer"}), &["go"]).await;
+        let nothing = "the answer is unreadable: `response_parser`, `$.answer`, finds nothing in it";
+        assert_eq!(mistake(&played), nothing, "{kind}");
+    }
+    let known = "data: {\"type\":\"start\"}\n\ndata: {\"type\":\"finish\"}\n\n";
+    let bot = Bot::open(move |_| reply(200, &[("content-type", "text/event-stream")], &[known.as_bytes()])).await;
+    assert_eq!(reason(&run(&json!({"url": bot.url("/")}), &["go"]).await), "the stream ended without an answer");
+}
+
+#[tokio::test]
 async fn text_and_streams_in_unknown_formats_are_read() {
     for (kind, text, answer) in [
         ("text/plain", "Hello\nyou", "Hello\nyou"),

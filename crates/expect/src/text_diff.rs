@@ -45,9 +45,7 @@ impl TextDiff {
                 let kind = model::decode::choice(node, "`diff`", KINDS, problems)?;
                 Some(Self { kind, ..Self::default() })
             }
-            NodeKind::List(_) => {
-                Some(Self { kind: Some(Kind::Chars), ..Self::default() }.with_items(node, host, problems))
-            }
+            NodeKind::List(_) => Some(Self::default().with_items(node, host, problems).with_kind_of_items()),
             NodeKind::Map(_) => {
                 let mut fields = Fields::of(node, "`diff`", problems)?;
                 let diff = Self::from_fields(&mut fields, host, problems);
@@ -69,11 +67,8 @@ impl TextDiff {
         let permissive = fields.boolean("permissive", problems);
         let diff = Self { kind: kind.flatten(), options, items: None, permissive };
         match fields.get("items") {
-            // If there is a list of changes, the default kind is characters.
-            Some(items) => {
-                let kind = if kind.is_some() { diff.kind } else { Some(Kind::Chars) };
-                Self { kind, ..diff }.with_items(items, host, problems)
-            }
+            Some(items) if kind.is_some() => diff.with_items(items, host, problems),
+            Some(items) => diff.with_items(items, host, problems).with_kind_of_items(),
             None => diff,
         }
     }
@@ -97,6 +92,18 @@ impl TextDiff {
         };
         let items = items.iter().filter_map(|item| Allowed::read(item, host, problems)).collect();
         Self { items: Some(Arc::new(items)), ..self }
+    }
+
+    /// Returns the comparison with the default kind for its list of changes: characters, or JSON if only the leaves of
+    /// JSON can have them.
+    fn with_kind_of_items(self) -> Self {
+        let items = self.items.as_deref().map(Vec::as_slice).unwrap_or_default();
+        let items = || items.iter().map(|allowed| &allowed.item);
+        let may_be_leaf = |item: &Item<_>| item.path.is_some() || item.val.is_some();
+        // If a part of a text has the value of a change, its path does not count.
+        let is_leaf = |item: &Item<_>| item.val.is_some() || (item.path.is_some() && item.value.is_none());
+        let is_json = items().all(may_be_leaf) && items().any(is_leaf);
+        Self { kind: Some(if is_json { Kind::Json } else { Kind::Chars }), ..self }
     }
 
     /// Compares `actual`, which is trimmed, with `expected`. Line breaks around the expected text are ignored, and so

@@ -634,6 +634,23 @@ fn a_weight_of_one_means_100_percent_unless_another_weight_is_greater() {
 }
 
 #[test]
+fn a_diff_with_changes_that_only_json_can_have_compares_json() {
+    let actual = json!("{\"data\": {\"status\": \"success\"}}");
+    let change = json!([{"path": "data.status", "val": "success", "added": true}]);
+    holds(&json!({"$diff": {"value": "{\"data\": {}}", "items": change}}), &actual);
+    let in_case = json!({"expect": {"output": "{\"data\": {}}", "diff": change}});
+    assert_eq!(graded(in_case, &answered(&actual)).status, Status::Met);
+    // With a value, a change of a text can have a path too.
+    let text = json!([{"path": "a", "value": " you", "added": true}]);
+    holds(&json!({"$diff": {"value": "Hello", "items": text}}), &json!("Hello you"));
+    fails(
+        &json!({"$diff": {"value": "Hello", "items": [{"value": " you"}, {"path": "a"}]}}),
+        &json!("Hello me"),
+        &[""],
+    );
+}
+
+#[test]
 fn a_critical_item_of_a_diff_is_critical() {
     let expected = |key: Value| {
         let items =

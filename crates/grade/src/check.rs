@@ -6,8 +6,9 @@ use std::sync::Arc;
 use expect::SourceLocation;
 use model::decode::{Problems, text};
 use model::{
-    Arguments, AssertionScope, AssertionSpec, Case, CodeClaim, Diagnostic, Evidence, Excerpt, FaultKind, FaultReport,
-    Finding, Need, Node, NodeKind, Position, Probed, SideEffectContract, Status, nearest,
+    Arguments, AssertionScope, AssertionSpec, Case, CodeClaim, Diagnostic, Ending, Evidence, Excerpt, FaultKind,
+    FaultReport, Finding, Need, Node, NodeKind, Outcome, OutcomeRule, Position, Probed, SideEffectContract, Status,
+    nearest,
 };
 
 use crate::arguments::{self, COMMON};
@@ -226,6 +227,7 @@ impl Check {
 
     /// Judges the part of the evidence that it is about.
     fn judge_part(&self, parts: &mut Parts<'_>) -> Finding {
+        let broken = broken(&parts.whole.ending);
         match parts.of(self.about) {
             Some(evidence) => {
                 let finding = self.judge(evidence);
@@ -237,13 +239,19 @@ impl Check {
                     AssertionScope::Trial | AssertionScope::LastReply => "there is no reply".into(),
                 };
                 let verdict = Verdict::unmet(reason, "a reply", "none");
-                self.finding(verdict)
+                self.finding(broken.map_or(verdict, Verdict::undecided))
             }
         }
     }
 
     fn judge(&self, evidence: &Evidence) -> Finding {
-        self.finding(self.matcher.verdict(evidence))
+        let verdict = self.matcher.verdict(evidence);
+        // If the agent could not do anything, what it did not do says nothing about it.
+        let reason = broken(&evidence.ending).filter(|_| verdict.status == Status::Unmet && did_nothing(evidence));
+        self.finding(match reason {
+            Some(reason) => Verdict::undecided(reason).place(&verdict.place),
+            None => verdict,
+        })
     }
 
     /// Converts `verdict` to a finding of this check.
@@ -258,6 +266,26 @@ impl Check {
             ..finding
         }
     }
+}
+
+/// Returns the reason why the agent's work is not known, if infrastructure or the test ended the trial.
+fn broken(ending: &Ending) -> Option<String> {
+    let outcome = Outcome::of(&[], ending, &OutcomeRule::default());
+    outcome.is_error().then(|| format!("the trial is {}, and the agent gave no answer", outcome.name()))
+}
+
+/// Returns `true` if there is no sign of anything that the agent said or did.
+fn did_nothing(evidence: &Evidence) -> bool {
+    let Evidence { trace, collected, .. } = evidence;
+    let is_silent = trace.answer.is_none()
+        && trace.result.is_none()
+        && trace.questions.is_empty()
+        && trace.turns.iter().all(|turn| turn.calls.is_empty() && model::text::is_blank(&turn.text));
+    let is_idle = trace.mock_calls.is_empty()
+        && trace.egress.is_empty()
+        && collected.files_changed.is_empty()
+        && collected.outside_changes.is_empty();
+    is_silent && is_idle
 }
 
 /// Fields that an assertion has regardless of its type.

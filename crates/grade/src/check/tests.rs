@@ -1,4 +1,4 @@
-use model::{Code, Ending, Outcome, OutcomeRule, Scoring, Severity, Source, Span, Spanned, UserMessage};
+use model::{Code, Scoring, Severity, Source, Span, Spanned, UserMessage};
 use serde_json::{Value, json};
 
 use super::*;
@@ -391,4 +391,24 @@ fn a_finding_about_a_reply_has_its_position_in_the_whole_conversation() {
     let unsaid = json!({"id": "a", "type": "contains", "text": "goodbye"});
     assert_eq!(position(unsaid.clone(), AssertionScope::Trial), None);
     assert_eq!(position(unsaid, AssertionScope::Reply(1)), Some((Some(1), None)), "the end of the reply");
+}
+
+#[test]
+fn what_an_agent_that_could_not_act_did_not_do_is_undecided() {
+    let refused = || Ending::Unreachable { reason: "connection refused".into() };
+    let status = |assertion: &Value, evidence: EvidenceBuilder| judged(assertion, &evidence.evidence()).status;
+    let contains = json!({"id": "a", "type": "contains", "text": "hello"});
+    let called = json!({"id": "a", "type": "tool_called", "tool": "Bash"});
+    let not_called = json!({"id": "a", "type": "no_tool_called", "tool": "Bash"});
+    let silent = || EvidenceBuilder::new().asks("Begin.");
+    for assertion in [&contains, &called] {
+        assert_eq!(status(assertion, silent().ending(refused())), Status::Undecided, "{assertion}");
+        let gave_up = Ending::GaveUp { reason: "the answer is empty".into() };
+        assert_eq!(status(assertion, silent().ending(gave_up)), Status::Unmet, "{assertion}");
+    }
+    let finding = judged(&contains, &silent().ending(refused()).evidence());
+    assert_eq!(finding.reason, "the trial is broken, and the agent gave no answer");
+    assert_eq!(underlined(&finding), "hello");
+    let acted = silent().call("Bash", json!({"command": "ls"})).ending(refused());
+    assert_eq!(status(&not_called, acted), Status::Unmet, "it did this, whatever broke the trial later");
 }

@@ -210,6 +210,7 @@ fn says_nothing(ending: &Ending) -> bool {
         Ending::ProviderFailed { .. }
             | Ending::Silent { .. }
             | Ending::Aborted { .. }
+            | Ending::Unreachable { .. }
             | Ending::InvalidTest { .. }
             | Ending::Stale(_)
             | Ending::Cancelled

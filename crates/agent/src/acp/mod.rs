@@ -35,7 +35,7 @@ use self::session::AcpSession;
 use super::{AddressError, Agent, CaseContext, Description, Endpoint, Readiness, RunState, SessionContext};
 use crate::program;
 use crate::session::Session;
-use crate::subprocess::MODEL_VARIABLES;
+use crate::subprocess::{MODEL_VARIABLES, missing_in_sandbox};
 
 /// Returns the agents that are known by name, with their command lines.
 pub(super) fn named() -> Vec<(&'static Description, String)> {
@@ -71,6 +71,17 @@ impl Agent for Acp {
         let mut problems = Problems::new();
         config::read(config, &mut problems);
         problems
+    }
+
+    fn check(&self, context: &CaseContext<'_>) -> Vec<Diagnostic> {
+        let (config, project, command) = match context.config {
+            Some(config) => {
+                let read = config::read(&config.node, &mut Problems::new());
+                (read, config.directory.as_path(), config.node.get("command"))
+            }
+            None => (config::from_argument(context.argument).ok(), Path::new("."), None),
+        };
+        config.and_then(|config| missing_in_sandbox(&config, project, command, context.case)).into_iter().collect()
     }
 
     fn model_variables(&self, context: &SessionContext) -> Vec<(String, String)> {

@@ -78,6 +78,9 @@ impl Agent for Http {
         };
         let mut problems = unreached(context, &settings.body);
         problems.extend(untold_skill(context.case));
+        if let (Some(start), Some(config)) = (&settings.start, context.config) {
+            problems.extend(start.missing_file(&config.directory, config.node.get("start")));
+        }
         // Later messages may depend on the agent's answers.
         if let Some(message) = context.case.messages.first() {
             let message_context = MessageContext { conversation_id: NO_CONVERSATION, history: &[], message };

@@ -1,14 +1,15 @@
 //! How to start the program of a bot: its configuration, `start`.
 
+use std::path::Path;
 use std::time::Duration;
 
 use model::decode::{self, Fields, Problems};
-use model::{Node, NodeKind};
+use model::{Diagnostic, Node, NodeKind};
 use regex::Regex;
 use reqwest::Url;
 
 use super::address::address;
-use crate::subprocess::command_words;
+use crate::subprocess::{Mode, ProgramConfig, command_words, missing_file};
 
 /// Default time limit for a program to become ready.
 const TIMEOUT_MS: u64 = 60_000;
@@ -57,6 +58,15 @@ impl Start {
         let env = env.into_iter().map(|(name, value)| (name, value.value)).collect();
         let words = words.filter(|_| problems.len() == before)?;
         Some(Self { words, cwd, env, ready, timeout })
+    }
+
+    /// Returns a warning about a file that the command names and that does not exist. `project` is the project's folder,
+    /// and `node` the setting.
+    pub(super) fn missing_file(&self, project: &Path, node: Option<&Node>) -> Option<Diagnostic> {
+        let cwd = project.join(self.cwd.as_deref().unwrap_or_default());
+        let program =
+            ProgramConfig { words: self.words.clone(), cwd: None, env: Vec::new(), mode: Mode::Lines, traces: None };
+        missing_file(&program, &cwd, node.map(|node| node.get("command").unwrap_or(node)))
     }
 
     /// Returns its command line, for messages.

@@ -19,13 +19,14 @@ use model::decode::Problems;
 use model::{Diagnostic, Node};
 use sandbox::{BoxFuture, Breakage};
 
-use self::config::Config;
+use self::config::{Config, Place};
 use self::connection::Connections;
 use self::request::Request;
 use self::session::McpSession;
 use super::{Agent, CaseContext, Costs, Description, RunState, SessionContext, joined};
 use crate::session::Session;
 use crate::step_recorder::StepRecorder;
+use crate::subprocess::missing_in_sandbox;
 
 /// A server under test; see the module documentation.
 pub struct Mcp;
@@ -69,6 +70,16 @@ impl Agent for Mcp {
                 }
                 Ok(_) => {}
             }
+        }
+        let (config, project, command) = match context.config {
+            Some(config) => {
+                let read = Config::read(&config.node, &mut Problems::new());
+                (read, config.directory.as_path(), config.node.get("command"))
+            }
+            None => (Config::from_argument(context.argument).ok(), Path::new("."), None),
+        };
+        if let Some(Config { place: Place::Program(program), .. }) = config {
+            problems.extend(missing_in_sandbox(&program, project, command, context.case));
         }
         problems
     }

@@ -185,6 +185,30 @@ pub(super) fn missing_file(config: &ProgramConfig, project: &Path) -> Option<Str
     (!is_absolute).then_some(missing)
 }
 
+/// Returns the file that the `text` of a shell runs as a program or as the script of an interpreter, if it does not exist
+/// in `cwd`. Returns `None` if that is not certain, because the text is more than the words of one command.
+pub fn missing_in_shell(text: &str, cwd: &Path) -> Option<String> {
+    if text.contains(['$', '~', '*', '=', '\\']) {
+        return None;
+    }
+    missing_program(&in_shell(&["sh".to_owned(), "-c".to_owned(), text.to_owned()]), cwd)
+}
+
+/// Returns the program that the command `words` names by its path, or the script of an interpreter, if it does not exist
+/// in `cwd`.
+pub fn missing_program(words: &[String], cwd: &Path) -> Option<String> {
+    const INTERPRETERS: [&str; 11] =
+        ["sh", "bash", "dash", "zsh", "python", "python3", "node", "bun", "ruby", "perl", "php"];
+    let (program, arguments) = words.split_first()?;
+    if program.contains('/') && !cwd.join(program).exists() {
+        return Some(program.clone());
+    }
+    let interpreter = program.rsplit('/').next().filter(|name| INTERPRETERS.contains(name));
+    // Options of interpreters can have values.
+    let script = arguments.first().filter(|script| interpreter.is_some() && has_script_ending(script))?;
+    (!cwd.join(script).exists()).then(|| script.clone())
+}
+
 /// Returns the words of the only command that a shell is to run, as `sh -c "python3 agent.py"` does; none if it runs
 /// several, or other files than scripts may be created first.
 fn in_shell(words: &[String]) -> Vec<String> {
@@ -198,21 +222,27 @@ fn in_shell(words: &[String]) -> Vec<String> {
 /// Returns the argument that looks like a script, if there is no such file. For most interpreters, the first argument
 /// that is not an option is the script, so a path is enough there.
 fn missing_script(words: &[String], cwd: &Path) -> Option<String> {
-    const ENDINGS: [&str; 14] =
-        ["py", "js", "mjs", "cjs", "ts", "mts", "cts", "tsx", "jsx", "rb", "pl", "php", "sh", "lua"];
     let is_file_name = |word: &&String| {
-        !word.starts_with('-')
+        // The names of packages can begin with `@`.
+        !word.starts_with(['-', '@'])
             && !word.contains("://")
             && !word.contains(MESSAGE)
             && !word.contains(char::is_whitespace)
     };
     let mut arguments = words.iter().skip(1).filter(is_file_name).enumerate();
     let named = arguments.find(|(at, word)| {
-        let ending = Path::new(word).extension().and_then(|ending| ending.to_str());
-        let is_script = ending.is_some_and(|ending| ENDINGS.contains(&ending)) || *at == 0 && word.contains('/');
+        let is_script = has_script_ending(word) || *at == 0 && word.contains('/');
         is_script && !cwd.join(word).exists()
     });
     named.map(|(_, word)| word.clone())
+}
+
+/// Returns `true` if `word` ends like the name of a script.
+fn has_script_ending(word: &str) -> bool {
+    const ENDINGS: [&str; 14] =
+        ["py", "js", "mjs", "cjs", "ts", "mts", "cts", "tsx", "jsx", "rb", "pl", "php", "sh", "lua"];
+    let ending = Path::new(word).extension().and_then(|ending| ending.to_str());
+    ending.is_some_and(|ending| ENDINGS.contains(&ending))
 }
 
 /// Returns `true` if a shell says in `how` that it cannot run the program `name`.

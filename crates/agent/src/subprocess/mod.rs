@@ -15,11 +15,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use model::decode::Problems;
-use model::{Diagnostic, Node};
+use model::{Case, Diagnostic, Node};
 use sandbox::{BoxFuture, Breakage};
 
 pub(crate) use self::config::{Mode, ProgramConfig, command as command_words};
 pub(crate) use self::launch::Launch;
+pub use self::launch::{missing_in_shell, missing_program};
 use self::session::SubprocessSession;
 pub(crate) use self::shell_words::words;
 use super::step_recorder::StepRecorder;
@@ -70,10 +71,6 @@ impl Agent for Subprocess {
     }
 
     fn check(&self, context: &CaseContext<'_>) -> Vec<Diagnostic> {
-        // Fixtures and an installed skill put files into the sandbox.
-        if !context.case.fixtures.is_empty() || context.case.subject.installed().is_some() {
-            return Vec::new();
-        }
         let (config, project, command) = match context.config {
             Some(config) => {
                 let read = ProgramConfig::read(&config.node, &mut Problems::new());
@@ -81,17 +78,7 @@ impl Agent for Subprocess {
             }
             None => (ProgramConfig::from_argument(context.argument).ok(), Path::new("."), None),
         };
-        let missing = config.and_then(|config| launch::missing_file(&config, project));
-        let problem = missing.map(|file| {
-            let problem =
-                Diagnostic::warning(format!("the project has no file `{file}`, which the agent's command names"));
-            let problem = problem.help("the agent cannot answer, unless a command before the run creates the file");
-            match command {
-                Some(command) => problem.at(command.excerpt()),
-                None => problem,
-            }
-        });
-        problem.into_iter().collect()
+        config.and_then(|config| missing_in_sandbox(&config, project, command, context.case)).into_iter().collect()
     }
 
     fn model_variables(&self, context: &SessionContext) -> Vec<(String, String)> {
@@ -121,6 +108,30 @@ impl Agent for Subprocess {
     fn open<'a>(&'a self, context: SessionContext) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>> {
         Box::pin(async move { Ok(Box::new(open(&context)?) as Box<dyn Session>) })
     }
+}
+
+/// Returns a warning about a file that the command of an agent in the sandbox names and that does not exist. `command` is
+/// the setting with the command, if there is one.
+pub(crate) fn missing_in_sandbox(
+    config: &ProgramConfig,
+    project: &Path,
+    command: Option<&Node>,
+    case: &Case,
+) -> Option<Diagnostic> {
+    // Fixtures and an installed skill put files into the sandbox.
+    let has_own_files = !case.fixtures.is_empty() || case.subject.installed().is_some();
+    if has_own_files { None } else { missing_file(config, project, command) }
+}
+
+/// Returns a warning about a file that the command of an agent names and that does not exist in the project.
+pub(crate) fn missing_file(config: &ProgramConfig, project: &Path, command: Option<&Node>) -> Option<Diagnostic> {
+    let file = launch::missing_file(config, project)?;
+    let problem = Diagnostic::warning(format!("the project has no file `{file}`, which the agent's command names"));
+    let problem = problem.help("the agent cannot answer, unless a command before the run creates the file");
+    Some(match command {
+        Some(command) => problem.at(command.excerpt()),
+        None => problem,
+    })
 }
 
 fn open(context: &SessionContext) -> Result<SubprocessSession, Breakage> {

@@ -408,6 +408,35 @@ fn a_file_that_neither_the_project_nor_a_fixture_provides_is_reported_before_the
     assert_eq!(problems(json!({"command": "python3 agnet.py"}), with_files), [""; 0]);
 }
 
+#[test]
+fn the_name_of_a_package_is_not_taken_for_a_missing_file() {
+    let project = tempfile::tempdir().unwrap();
+    let config = configured(&json!({"type": "subprocess", "command": "npx -y @scope/agent"}), project.path());
+    let harness = AgentHarness { config: Some(config), ..AgentHarness::for_case(case("a", &["go"])) };
+    assert_eq!(harness.check(&Subprocess), [""; 0]);
+}
+
+#[test]
+fn only_a_file_that_a_shell_certainly_runs_is_missing() {
+    let project = tempfile::tempdir().unwrap();
+    std::fs::write(project.path().join("there.py"), "").unwrap();
+    let missing = |text: &str| missing_in_shell(text, project.path());
+    for (text, file) in [("./nope.sh x", "./nope.sh"), ("python3 nope.py", "nope.py"), ("/none/run", "/none/run")] {
+        assert_eq!(missing(text).as_deref(), Some(file), "{text}");
+    }
+    for text in [
+        "python3 there.py --out result.js",
+        "node -e 1",
+        "cp a/b.py c/d.py",
+        "cd x && ./nope.sh",
+        "A=1 ./nope.sh",
+        "$HOME/nope.sh",
+        "npx tsx/x",
+    ] {
+        assert_eq!(missing(text), None, "{text}");
+    }
+}
+
 #[tokio::test]
 async fn a_missing_script_is_not_the_agents_failure() {
     for (command, script) in [

@@ -1,16 +1,18 @@
 //! Checks that a case's MCP servers, mocked programs and earlier conversation can be given to its agent: an agent without
 //! them would be judged by what it cannot do.
 
+use std::path::Path;
+
 use agent::Agent;
-use model::{Case, Diagnostic};
+use model::{Case, Diagnostic, McpServer, ServerSource};
 
 use super::planner::Planner;
 use super::trial::needs_sandbox;
 
 impl Planner<'_> {
     /// Reports the servers, mocks and earlier conversation of `case` that this agent or the sandboxes of the run cannot
-    /// have.
-    pub(super) fn check_mocks(&mut self, agent: &dyn Agent, case: &Case) {
+    /// have. `directory` is the folder of its suite.
+    pub(super) fn check_mocks(&mut self, agent: &dyn Agent, case: &Case, directory: &Path) {
         let settings = &self.request.settings.sandbox;
         let mocks = settings.mocks_of(case);
         if case.skip.is_some() {
@@ -21,6 +23,10 @@ impl Planner<'_> {
         }
         if !case.mocks.servers.is_empty() {
             self.check_accepts(agent, case, "mcp_servers", |agent| agent.description().takes_servers);
+        }
+        for server in &mocks.servers {
+            let problem = missing_program(server, case, directory);
+            self.problems.extend(problem.filter(|problem| !self.problems.contains(problem)));
         }
         let has_sandbox = needs_sandbox(agent, case);
         if case.mocks.is_empty() && !mocks.is_empty() {
@@ -48,4 +54,20 @@ impl Planner<'_> {
         let problem = refusal.map(|(reason, help)| Diagnostic::error(reason).at(case.source.clone()).help(help));
         self.problems.extend(problem.filter(|problem| !self.problems.contains(problem)));
     }
+}
+
+/// Returns a warning about a server of the user whose program or script does not exist.
+fn missing_program(server: &McpServer, case: &Case, directory: &Path) -> Option<Diagnostic> {
+    let ServerSource::Stdio { command, args, files, .. } = &server.source else { return None };
+    let words: Vec<String> = [command].into_iter().chain(args).cloned().collect();
+    let missing = agent::missing_program(&words, directory).filter(|_| !server.is_of_plugin)?;
+    // Other files may exist in the sandbox alone: those of an image, of fixtures and of an installed skill.
+    let has_own_files = !case.fixtures.is_empty() || case.subject.installed().is_some();
+    let path = Path::new(&missing);
+    let is_known = files.iter().any(|file| file == path) || (path.is_relative() && !has_own_files);
+    let shown = path.strip_prefix(directory).unwrap_or(path).display();
+    let message = format!("there is no file `{shown}`, which the MCP server `{}` runs", server.name);
+    let help = "paths that begin with `./` are relative to the file with the server; without the file, the agent has no \
+                tools of this server";
+    is_known.then(|| Diagnostic::warning(message).at(server.place.clone()).help(help))
 }

@@ -213,7 +213,7 @@ impl<'a> Planner<'a> {
             }
             self.check_sandbox_needs(agent, case, &checks);
             self.check_faults(agent, case, &model);
-            self.check_mocks(agent, case);
+            self.check_mocks(agent, case, &directory);
             self.warn_about_plugin(agent, case);
             self.check_sandbox_kind(agent, resolved.config.as_deref(), case);
             let shown = resolved.argument.map(|argument| {

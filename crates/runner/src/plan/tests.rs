@@ -616,3 +616,28 @@ fn programs_on_another_machine_cannot_be_observed() {
     }
     assert_eq!(errors("daytona", "subprocess:sh bot.sh", off, CassetteMode::Off), []);
 }
+
+#[test]
+fn a_server_whose_program_or_script_does_not_exist_is_reported_once() {
+    use model::{McpServer, ServerSource};
+    let problems = |command: &str, args: &[&str], files: &[&str]| {
+        let source = ServerSource::Stdio {
+            command: command.into(),
+            args: args.iter().map(|arg| (*arg).to_owned()).collect(),
+            env: Vec::new(),
+            files: files.iter().map(Into::into).collect(),
+        };
+        let place = Excerpt::of_file("case.yaml");
+        let mut case = asking("a");
+        let server = McpServer { name: "m".into(), source, is_of_plugin: false, place };
+        Arc::make_mut(&mut case.mocks).servers.push(server);
+        let (_, problems) = plan_with_problems(&with_arms(ArmSettings::default()), vec![case]);
+        let problems = problems.into_iter().map(|problem| problem.message);
+        problems.filter(|message| message.contains("there is no file")).collect::<Vec<_>>()
+    };
+    let missing = |file: &str| [format!("there is no file `{file}`, which the MCP server `m` runs")];
+    assert_eq!(problems("/none/nope", &[], &["/none/nope"]), missing("/none/nope"));
+    assert_eq!(problems("node", &["nope.js"], &[]), missing("nope.js"));
+    assert_eq!(problems("/opt/in-the-image", &[], &[]), [""; 0]);
+    assert_eq!(problems("npx", &["-y", "@scope/server"], &[]), [""; 0]);
+}

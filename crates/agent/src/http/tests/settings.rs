@@ -50,6 +50,28 @@ fn all_problems_are_reported_together() {
 }
 
 #[test]
+fn a_missing_file_of_the_program_to_start_is_reported_before_the_run() {
+    let project = tempfile::tempdir().unwrap();
+    std::fs::create_dir(project.path().join("bot")).unwrap();
+    std::fs::write(project.path().join("bot/serve.js"), "").unwrap();
+    let problems = |start: Value| {
+        let config = configured_at(project.path(), &json!({"url": "http://127.0.0.1:3000/", "start": start}));
+        AgentHarness { config: Some(config.into()), ..AgentHarness::for_case(case("a", &["go"])) }.check(&Http)
+    };
+    for (start, file) in [
+        (json!({"command": "./nope.sh"}), "./nope.sh"),
+        (json!("node serve.js"), "serve.js"),
+        (json!({"command": "node bot/serve.js", "cwd": "bot"}), "bot/serve.js"),
+    ] {
+        let found = problems(start);
+        assert!(found.len() == 1 && found[0].contains(&format!("has no file `{file}`")), "{found:?}");
+    }
+    for start in [json!("npm start"), json!({"command": "node serve.js", "cwd": "bot"})] {
+        assert_eq!(problems(start.clone()), [""; 0], "{start}");
+    }
+}
+
+#[test]
 fn a_program_to_start_needs_a_command_and_a_sign_that_it_is_ready() {
     let of = |start: Value| problems(&json!({"url": "http://127.0.0.1:3000/", "start": start}));
     for (start, expected) in [

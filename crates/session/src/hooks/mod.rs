@@ -48,6 +48,7 @@ pub fn set_up(
     directory: Option<PathBuf>,
 ) -> Result<Option<Box<dyn Reporter>>, Error> {
     let commands = [&args.hooks.pre_run_commands, &args.hooks.post_grade_commands, &args.hooks.post_run_commands];
+    check_scripts(&commands, &session.cwd)?;
     let has_commands = commands.iter().any(|commands| !commands.is_empty());
     let in_workspace = |workspace: &PathBuf| artifacts_in(workspace, &plan.skills, args.output.label.as_deref());
     let root = match directory.or_else(|| args.output.workspace.as_ref().map(in_workspace)) {
@@ -68,6 +69,22 @@ pub fn set_up(
         tree: Arc::clone(&tree),
     }));
     Ok(report::to_directory(&tree))
+}
+
+/// Checks that the files exist that the commands run, unless an earlier command can create them. Otherwise a missing
+/// script would fail every trial.
+fn check_scripts(commands: &[&Vec<String>; 3], cwd: &Path) -> Result<(), Error> {
+    let options = ["--pre-run-command", "--post-grade-command", "--post-run-command"];
+    let mut named = commands
+        .iter()
+        .zip(options)
+        .flat_map(|(commands, option)| commands.iter().map(move |command| (command, option)));
+    let Some((command, option)) = named.next() else { return Ok(()) };
+    match agent::missing_in_shell(command, cwd) {
+        Some(file) => Err(Error::usage(format!("there is no file `{file}`, which `{option}` runs"))
+            .hint(format!("nothing was run; the command runs in {}", cwd.display()))),
+        None => Ok(()),
+    }
 }
 
 /// Returns the default artefacts directory of a run.
@@ -226,6 +243,18 @@ fn findings(record: &HookRecord) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_missing_script_is_an_error_unless_an_earlier_command_can_create_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let (none, missing) = (Vec::new(), vec!["python3 nope.py".to_owned()]);
+        let message =
+            |commands: [&Vec<String>; 3]| check_scripts(&commands, folder.path()).err().map(|error| error.to_string());
+        let expected = "there is no file `nope.py`, which `--post-grade-command` runs";
+        assert_eq!(message([&none, &missing, &none]).as_deref(), Some(expected));
+        let creates = vec!["make scripts".to_owned()];
+        assert_eq!(message([&creates, &missing, &none]), None);
+    }
 
     fn ended(exit_code: Option<i32>, stdout: &str, stderr: &str) -> HookRecord {
         HookRecord {

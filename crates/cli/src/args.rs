@@ -162,8 +162,7 @@ const COMMANDS_ELSEWHERE: [(&str, &str); 5] =
     [("eval", "run"), ("generate", "gen"), ("ls", "list"), ("open", "view"), ("test", "run")];
 
 /// Options of other tools, and what is the like here.
-const OPTIONS_ELSEWHERE: [(&str, &str); 12] = [
-    ("concurrency", "jobs"),
+const OPTIONS_ELSEWHERE: [(&str, &str); 9] = [
     ("count", "trials"),
     ("epochs", "trials"),
     ("failed", "last-failed"),
@@ -172,9 +171,7 @@ const OPTIONS_ELSEWHERE: [(&str, &str); 12] = [
     ("max-concurrency", "jobs"),
     ("n-concurrent", "jobs"),
     ("only-failed", "last-failed"),
-    ("parallel", "jobs"),
     ("rerun-failed", "last-failed"),
-    ("workers", "jobs"),
 ];
 
 /// Corrects the suggestion: the nearest command that the help lists, instead of a hidden alias, `--format` for
@@ -207,6 +204,9 @@ fn with_suggestion(mut error: clap::Error, command: &clap::Command, raw: &[std::
             }),
         };
         error.remove(ContextKind::Suggested);
+        // It shows the option that clap would suggest.
+        let usage = of_command.unwrap_or(command).clone().render_usage();
+        error.insert(ContextKind::Usage, ContextValue::StyledStr(usage));
         match suggested {
             Some(suggested) => error.insert(ContextKind::SuggestedArg, ContextValue::String(suggested)),
             None => error.remove(ContextKind::SuggestedArg),
@@ -259,7 +259,7 @@ mod tests {
     #[test]
     fn options_of_other_tools_suggest_ours_and_others_suggest_only_what_is_near() {
         for (command, typed, suggested) in [
-            ("run", "--workers", Some("'--jobs'")),
+            ("run", "--max-concurrency", Some("'--jobs'")),
             ("run", "--rerun-failed", Some("'--last-failed'")),
             ("history", "--limit", Some("'--last'")),
             ("run", "--trails=3", Some("'--trials'")),
@@ -269,6 +269,7 @@ mod tests {
             let error = Args::read(&["trialrun", command, typed].map(Into::into)).unwrap_err().to_string();
             assert_eq!(error.contains("a similar argument exists"), suggested.is_some(), "{error}");
             assert!(suggested.is_none_or(|option| error.contains(option)), "{error}");
+            assert!(error.contains(&format!("Usage: trialrun {command} [OPTIONS]")), "{error}");
         }
     }
 

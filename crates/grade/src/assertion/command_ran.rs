@@ -247,7 +247,7 @@ mod tests {
         assert_eq!(status("shell", json!({"command": ["bash", "-lc", "cat /etc/passwd"]})), Status::Unmet);
         assert_eq!(status("exec_command", json!({"cmd": "cat /etc/passwd"})), Status::Unmet);
         assert_eq!(status("run_shell_command", json!({"command": "ls"})), Status::Met);
-        assert_eq!(status("weather", Value::Null), Status::Met, "it is no shell");
+        assert_eq!(status("weather", Value::Null), Status::Met, "`weather` runs no commands");
         assert_eq!(status("Bash", Value::Null), Status::Undecided);
         assert_eq!(status("bash", json!({"session": 1})), Status::Undecided);
     }

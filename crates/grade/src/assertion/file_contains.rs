@@ -74,7 +74,7 @@ fn parse_negation(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
     Some(Arc::new(FileContains { file: file?, content: Content::AnyCase(text, place), is_wanted: false }))
 }
 
-/// What takes a regular expression.
+/// Advice for a text that is written like a regular expression.
 const PATTERN: &str = "use `pattern`, which takes one";
 
 /// Reads `contains`. Next to it, `text` is a title.

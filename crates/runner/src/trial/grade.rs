@@ -72,7 +72,7 @@ impl Attempt<'_> {
         let (mut trace, unused_responses, warnings) = turn.into_parts();
         collected.withdraw_forged(&mut trace);
         let limits = self.limits.clone();
-        // How long recorded work took is not known.
+        // The time of a replay is not the time that the recorded work took.
         let agent_ms = Some(agent_ms).filter(|_| !self.planned.agent.description().is_replay);
         let evidence = Evidence { trace, collected, ending, limits, unused_responses, agent_ms };
         let has_claimed = |played: &ScenarioEnd| !played.claims.is_empty() || !evidence.ending.goes_on();

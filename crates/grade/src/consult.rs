@@ -89,14 +89,13 @@ fn open<'c>(checks: &'c [Check], evidence: &Evidence, findings: &[Finding]) -> V
 }
 
 /// Returns what the judge saw for a recorded judgement on a trial with this evidence, as text for people who label it.
-/// `skill` is the skill under test.
-pub fn shown_to_judge(evidence: &Evidence, judgement: &Judgement, skill: Option<&str>) -> String {
+pub fn shown_to_judge(evidence: &Evidence, judgement: &Judgement) -> String {
     let reply = usize::try_from(judgement.reply).unwrap_or(usize::MAX);
     let about = if reply == 0 { AssertionScope::Trial } else { AssertionScope::Reply(reply) };
     let mut parts = Parts::new(evidence);
     let Some(part) = parts.of(about) else { return String::new() };
     let material = Material::from_evidence(part);
-    let material = if judgement.sandbox { material.with_sandbox(part, skill) } else { material };
+    let material = if judgement.sandbox { material.with_sandbox(part) } else { material };
     material.after(&evidence.trace, reply).text()
 }
 
@@ -146,7 +145,7 @@ mod tests {
             .asks("Sure?")
             .answer("Yes, I have refunded it.")
             .evidence();
-        let shown = |reply: u64| shown_to_judge(&evidence, &Judgement { reply, ..Judgement::default() }, None);
+        let shown = |reply: u64| shown_to_judge(&evidence, &Judgement { reply, ..Judgement::default() });
         let titles = |text: &str| -> Vec<String> {
             let lines = text.lines().filter_map(|line| line.strip_prefix("== ")?.strip_suffix(" =="));
             lines.map(str::to_owned).collect()

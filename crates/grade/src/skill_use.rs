@@ -2,7 +2,7 @@
 
 mod command;
 
-use model::{Access, Definition, Effect, ToolCall, Trace, TracedCall};
+use model::{Access, Definition, Effect, FileChange, FoundFile, ToolCall, Trace, TracedCall};
 use serde_json::Value;
 
 use crate::evidence::paths;
@@ -204,11 +204,18 @@ fn folder_of_skill(path: &str) -> Option<&str> {
     (is_installed && !name.is_empty() && !file.is_empty()).then_some(name)
 }
 
-/// Returns `true` if `path` is in the folder in which the skill under test is installed, for any agent.
-pub(crate) fn is_file_of_skill(path: &str, skill: Option<&str>) -> bool {
+/// Returns `files` without those that were installed for the agent, such as the skill under test: files in a folder from
+/// which an agent loads skills, sub-agents or plug-ins, unless the agent changed them.
+pub(crate) fn without_installed<'e>(files: &'e [FoundFile], changes: &[FileChange]) -> Vec<&'e FoundFile> {
+    let is_changed = |path: &str| changes.iter().any(|change| change.path == path);
+    files.iter().filter(|file| !is_in_agents_folder(&file.path) || is_changed(&file.path)).collect()
+}
+
+/// Returns `true` if `path`, relative to the working directory, is in a folder such as `.claude/skills`.
+fn is_in_agents_folder(path: &str) -> bool {
     let mut names = path.split('/');
-    let (folder, skills, name) = (names.next(), names.next(), names.next());
-    folder.is_some_and(|folder| folder.starts_with('.')) && skills == Some("skills") && skill.is_some() && name == skill
+    let (home, folder) = (names.next().unwrap_or_default(), names.next().unwrap_or_default());
+    home.starts_with('.') && ["skills", "agents", "agent", "plugins"].contains(&folder) && names.next().is_some()
 }
 
 #[cfg(test)]

@@ -29,7 +29,12 @@ pub(crate) const ASSERTION: Assertion = Assertion::judged("rubric", parse)
         )
         .or("none"),
         Field::optional("expected", "string", "Description of a good result, for the judge.").or("none"),
-        Field::optional("files", "`true` or `false`", "Also show the judge the files in the sandbox.").or("`false`"),
+        Field::optional(
+            "files",
+            "`true` or `false`",
+            "Also show the judge the files in the sandbox, without installed skills.",
+        )
+        .or("`false`"),
         JUDGES,
     ])
     .parameters(&[Parameter::Value("criteria")])
@@ -154,7 +159,7 @@ impl Judged for Rubric {
     fn question(&self, evidence: &Evidence) -> Result<Question, Box<Verdict>> {
         let mut material = Material::from_evidence(evidence);
         if self.has_files {
-            material = material.with_sandbox(evidence, None);
+            material = material.with_sandbox(evidence);
         }
         if material.is_empty() {
             return Err(judge::nothing_to_judge(&self.wanted()));

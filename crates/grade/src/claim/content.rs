@@ -8,7 +8,6 @@ use crate::format;
 use crate::glob::Glob;
 use crate::matcher::{Judgement, Matcher};
 use crate::sandbox_file::too_large;
-use crate::skill_use::is_file_of_skill;
 use crate::verdict::{Verdict, without_sandbox};
 
 /// Strings that are searched, ignoring case.
@@ -68,8 +67,6 @@ pub(super) struct FileContent {
     /// Path of the file. If there is no such file, the only file whose path ends with this is used.
     pub file: String,
     pub texts: Texts,
-    /// Name of the skill under test, whose own files do not count.
-    pub skill: Option<String>,
 }
 
 impl FileContent {
@@ -81,8 +78,7 @@ impl FileContent {
     fn elsewhere<'e>(&self, evidence: &'e Evidence) -> Result<Option<(&'e str, Option<&'e str>)>, String> {
         let (files, clipped) = listed(evidence)?;
         let pattern = Glob::path(&format!("**/{}", self.file));
-        let is_meant = |path: &str| !is_file_of_skill(path, self.skill.as_deref()) && pattern.is_match_path(path);
-        let mut found = files.iter().filter(|file| !file.path.ends_with('/') && is_meant(&file.path));
+        let mut found = files.iter().filter(|file| !file.path.ends_with('/') && pattern.is_match_path(&file.path));
         match (found.next(), found.next()) {
             (Some(_), Some(_)) => Err(format!("several files are called `{}`", self.file)),
             (Some(file), None) => Ok(Some((&file.path, file.text.as_deref()))),

@@ -6,7 +6,7 @@ use super::FileEvent;
 use crate::format;
 use crate::glob::Glob;
 use crate::matcher::{Judgement, Matcher};
-use crate::skill_use::is_file_of_skill;
+use crate::skill_use::without_installed;
 use crate::verdict::{Verdict, without_sandbox};
 
 /// Number of paths that a finding shows.
@@ -24,8 +24,6 @@ pub(super) struct FilesClaim {
     pub is_at_root: bool,
     /// True if the claim is negated.
     pub is_negated: bool,
-    /// Name of the skill under test, whose own files do not count.
-    pub skill: Option<String>,
 }
 
 impl FilesClaim {
@@ -64,11 +62,10 @@ impl FilesClaim {
 
     /// Returns a file that `name` refers to, or the directory that it refers to.
     fn find<'p>(&self, name: &str, paths: &[&'p str]) -> Option<&'p str> {
-        let own = || paths.iter().copied().filter(|path| !is_file_of_skill(path, self.skill.as_deref()));
         let folders = |path: &'p str| path.match_indices('/').map(move |(offset, _)| &path[..offset]);
         let meant = self.meant(name);
-        let file = own().find(|path| meant.is_match_path(path));
-        file.or_else(|| own().flat_map(folders).find(|folder| meant.is_match_path(folder)))
+        let file = paths.iter().copied().find(|path| meant.is_match_path(path));
+        file.or_else(|| paths.iter().copied().flat_map(folders).find(|folder| meant.is_match_path(folder)))
     }
 }
 
@@ -84,7 +81,7 @@ impl Matcher for FilesClaim {
         match (self.what, self.names.is_empty()) {
             (FileEvent::Exist, _) => {
                 let (files, clipped) = listed(evidence)?;
-                Ok(self.exist(files, clipped))
+                Ok(self.exist(&files, clipped))
             }
             (_, true) => Ok(self.any_became(evidence)),
             (..) => self.became(evidence),
@@ -92,17 +89,19 @@ impl Matcher for FilesClaim {
     }
 }
 
-/// Returns the listed files, and `true` if there are more. The error says why they could not be listed.
-pub(super) fn listed(evidence: &Evidence) -> Result<(&[FoundFile], bool), String> {
-    match evidence.collected.probed(&Need::Files) {
-        Some(Probed::Files { files, clipped }) => Ok((files, *clipped)),
+/// Returns the listed files without those of installed skills, and `true` if there are more. The error says why they could
+/// not be listed.
+pub(super) fn listed(evidence: &Evidence) -> Result<(Vec<&FoundFile>, bool), String> {
+    let collected = &evidence.collected;
+    match collected.probed(&Need::Files) {
+        Some(Probed::Files { files, clipped }) => Ok((without_installed(files, &collected.files_changed), *clipped)),
         Some(Probed::Failed { reason }) => Err(format!("the files cannot be listed: {reason}")),
         _ => Err("the files were not listed".to_owned()),
     }
 }
 
 impl FilesClaim {
-    fn exist(&self, files: &[FoundFile], clipped: bool) -> Verdict {
+    fn exist(&self, files: &[&FoundFile], clipped: bool) -> Verdict {
         let paths: Vec<&str> = files.iter().map(|file| file.path.as_str()).collect();
         let found: Vec<Option<&str>> = self.names.iter().map(|name| self.find(name, &paths)).collect();
         let there: Vec<String> = found.iter().flatten().map(|path| format!("`{path}`")).collect();
@@ -132,8 +131,7 @@ impl FilesClaim {
 
     /// Returns a hint if a file's path is similar to a name without a match.
     fn near(&self, paths: &[&str]) -> Option<String> {
-        let own = paths.iter().copied().filter(|path| !is_file_of_skill(path, self.skill.as_deref()));
-        let near = model::nearest(self.names.first()?, own)?;
+        let near = model::nearest(self.names.first()?, paths.iter().copied())?;
         Some(format!("similar path: `{near}`"))
     }
 

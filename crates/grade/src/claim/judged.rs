@@ -49,7 +49,7 @@ impl Judged for JudgedClaim {
             task,
             criteria: vec![Criterion::new(0, self.text.as_str(), self.quoted)],
             form: Form::Marks,
-            material: material.with_sandbox(evidence, self.setting.skill.as_deref()),
+            material: material.with_sandbox(evidence),
             has_sandbox: true,
         })
     }

@@ -46,8 +46,6 @@ pub(crate) struct ClaimContext {
     pub is_turned: bool,
     /// Expected outcome in natural language.
     pub expected: Option<String>,
-    /// Name of the skill under test.
-    pub skill: Option<String>,
     /// Scripts that the skill bundles, relative to its folder.
     pub scripts: Vec<String>,
     /// True if there is certainly a sandbox, so that its files and its repository can be shown to a judge.
@@ -63,7 +61,6 @@ impl ClaimContext {
         Self {
             is_turned: asked.is_some_and(|asked| !asked.should_trigger),
             expected: expected.filter(|expected| !expected.trim().is_empty()).map(str::to_owned),
-            skill: case.subject.skill().map(|skill| skill.name.clone()),
             scripts: asked.map(|asked| asked.scripts.clone()).unwrap_or_default(),
             has_files: asked.is_some(),
         }
@@ -213,7 +210,7 @@ fn checked(part: Statement, place: &SourceLocation, setting: &ClaimContext) -> O
             Typed::new("review_request_created", about, ReviewRequestCreated { head: None, base, is_draft })
         }
         StatementKind::Files { what, names, is_either, is_at_root } => {
-            let files = FilesClaim { what, names, is_either, is_at_root, is_negated, skill: setting.skill.clone() };
+            let files = FilesClaim { what, names, is_either, is_at_root, is_negated };
             Typed::new(files.method(), files.about(), files)
         }
         StatementKind::Ran { command } => {
@@ -238,7 +235,7 @@ fn checked(part: Statement, place: &SourceLocation, setting: &ClaimContext) -> O
             let texts = Texts { texts, is_either, is_negated };
             let method = if is_negated { "file_not_contains" } else { "file_contains" };
             let about = format!("`{file}` {}", texts.describe());
-            Typed::new(method, Some(about), FileContent { file, texts, skill: setting.skill.clone() })
+            Typed::new(method, Some(about), FileContent { file, texts })
         }
         StatementKind::Json { file, is_contained } => {
             let method = if is_negated { "no_valid_json" } else { "valid_json" };

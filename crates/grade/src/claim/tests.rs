@@ -313,15 +313,11 @@ fn files_are_found_anywhere_and_created_means_created_by_the_agent() {
 }
 
 #[test]
-fn files_of_the_installed_skill_do_not_count_as_agent_files() {
-    let files = [(".claude/skills/greet/notes.md", "x"), (".claude/skills/other/other.md", "x")];
-    let text = |text: &str| {
-        let setting = ClaimContext { skill: Some("greet".into()), ..ClaimContext::default() };
-        let place = SourceLocation::from_node(&crate::yaml::list_item(&json!({"id": "a"}), "a.yaml"));
-        compiled(text, &place, &setting).0.verdict(&EvidenceBuilder::new().files(&files).evidence()).status
-    };
-    assert_eq!(text("The file `notes.md` exists"), Status::Unmet);
-    assert_eq!(text("The file `other.md` exists"), Status::Met);
+fn files_of_installed_skills_do_not_count_unless_the_agent_changed_them() {
+    let files = [(".claude/skills/greet/notes.md", "x"), (".claude/skills/written/new.md", "x")];
+    let there = || EvidenceBuilder::new().files(&files).added(".claude/skills/written/new.md");
+    assert_eq!(finding_of("The file `notes.md` exists", there()).status, Status::Unmet);
+    assert_eq!(finding_of("The file `new.md` exists", there()).status, Status::Met);
 }
 
 #[test]
@@ -357,7 +353,7 @@ fn a_judge_sees_what_was_left_behind() {
     );
     let evidence = EvidenceBuilder::new()
         .asks("Write notes")
-        .files(&[("NOTES.md", "Hi there!"), ("old.txt", "old")])
+        .files(&[("NOTES.md", "Hi there!"), ("old.txt", "old"), (".opencode/skills/greet/SKILL.md", "Greet.")])
         .added("NOTES.md")
         .repository(|change| branch_out(change, "feat/x"))
         .answer("Written.")

@@ -4,7 +4,7 @@ use model::{Change, Evidence, FoundFile, Need, Probed, Trace, TracedCall};
 use serde_json::Value;
 
 use crate::evidence::repository;
-use crate::skill_use::is_file_of_skill;
+use crate::skill_use::without_installed;
 use crate::{format, given};
 
 /// Maximum length of a reply, and of all other parts except calls, in characters.
@@ -77,15 +77,16 @@ impl Material {
     }
 
     /// Adds the state of the sandbox after the trial, before the last reply: the repository, the names of all files,
-    /// and the contents of small files. Files of the skill under test are omitted.
-    pub fn with_sandbox(mut self, evidence: &Evidence, skill: Option<&str>) -> Self {
+    /// and the contents of small files. Files of installed skills are omitted: they are not the
+    /// agent's work, and would show the judge in which arm the trial was.
+    pub fn with_sandbox(mut self, evidence: &Evidence) -> Self {
         let last = self.parts.pop_if(|_| self.is_answered);
         if let Some(change) = &evidence.collected.repository_change {
             let lines = repository::summary(change).join("\n");
             self.add("what became of the repository".into(), &lines, MAX_TEXT_LEN, true);
         }
         if let Some(Probed::Files { files, clipped }) = evidence.collected.probed(&Need::Files) {
-            let own: Vec<&FoundFile> = files.iter().filter(|file| !is_file_of_skill(&file.path, skill)).collect();
+            let own = without_installed(files, &evidence.collected.files_changed);
             self.add_listing(&own, *clipped);
             self.add_contents(&own, evidence);
         }

@@ -47,7 +47,6 @@ pub struct Row {
 
 /// Returns a row for each judged assertion of the trial. People label exactly what the judge saw.
 pub fn rows(run: &str, record: &TrialRecord, evidence: &RecordedEvidence) -> Vec<Row> {
-    let skill = record.skill.as_ref().map(|skill| skill.name.as_str());
     let row = |finding: &Finding| {
         let judgement = finding.judgement.as_ref()?;
         Some(Row {
@@ -59,7 +58,6 @@ pub fn rows(run: &str, record: &TrialRecord, evidence: &RecordedEvidence) -> Vec
             conversation: report::clean(&shown_to_judge(
                 &evidence_then(evidence, judgement).into_evidence(record),
                 judgement,
-                skill,
             )),
             label: String::new(),
             note: String::new(),

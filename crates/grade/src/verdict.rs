@@ -73,7 +73,8 @@ impl Verdict {
 
     /// Sets the score, clamped to 0 to 1.
     pub fn scored(self, score: f64) -> Self {
-        Self { score: Some(score.clamp(0.0, 1.0)), ..self }
+        // A sum of nothing is negative zero, which reports would show as `-0.0`.
+        Self { score: Some(score.clamp(0.0, 1.0) + 0.0), ..self }
     }
 
     /// Sets the part of the assertion to which it points.

@@ -189,6 +189,11 @@ fn waza_suite(folder: Folder<'_>, _: &str, content: &str) -> String {
         .write("evals/snapshots/menu.txt", "bread\n")
         .write("evals/schema.json", "{\"type\": \"object\"}")
         .write("evals/rubric.md", "Names a day.\n")
+        .write(
+            "evals/style.md",
+            "---\nname: style\nversion: 1.0.0\nscale: 1-5\ndescription: Plain words\n\
+             goldens: [{name: plain, output: Go., expected: pass}]\n---\n\nThe words are plain.\n",
+        )
         .write("evals/graders/check.py", "import sys\nsys.exit(0)\n")
         .write("evals/eval.yaml", content);
     for (name, task) in WAZA_TASKS {

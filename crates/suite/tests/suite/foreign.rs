@@ -32,6 +32,9 @@ fn described(loaded: &Loaded) -> String {
         for spec in case.assertions.iter().filter(|spec| spec.kind.value == "reward") {
             writeln!(text, "    verifies {:?}: {}", spec.about, spec.node.to_json()).unwrap();
         }
+        for spec in case.assertions.iter().filter(|spec| spec.kind.value == "rubric" && suite.format == "waza") {
+            writeln!(text, "    asks a judge: {}", spec.node.get("criteria").unwrap().to_json()).unwrap();
+        }
         for problem in &case.needs_image {
             writeln!(text, "    needs an image: {}", place(&problem.to_string())).unwrap();
         }

@@ -228,7 +228,11 @@ fn coverage(files: &[Coverage]) -> String {
         for key in file.keys.iter().filter(|key| key.treatment != Treatment::Honoured) {
             let times = if key.count > 1 { format!(", {} times", key.count) } else { String::new() };
             let consequence = key.consequence.as_deref().unwrap_or_default();
-            text.push_str(&format!("  {}: `{}`{times}: {consequence}\n", key.source.line, key.key));
+            // A suite may have its tasks in files of their own.
+            let elsewhere = (*key.source.file != *file.file).then(|| format!("{}:", key.source.file));
+            let line = key.source.line;
+            let place = format!("{}{line}", elsewhere.unwrap_or_default());
+            text.push_str(&format!("  {place}: `{}`{times}: {consequence}\n", key.key));
         }
     }
     // A skill evaluation is also a format of our own.

@@ -88,12 +88,15 @@ fn check_lists_every_key_that_is_not_honoured() {
     );
     let case = "execution: { prompt: hi }\ngraders:\n  - { type: regex, name: a, pattern: x }\n";
     project.write("evals/b/case.yaml", case);
+    project.write("evals/c/case.yaml", "graders:\n  - { type: regex, name: a, pattern: x }\n");
+    project.write("evals/c/prompt.md", "---\nowner: kim\n---\nHi.\n");
     let ran = project.run(&["check", "evals", "--agent", "fake"]).exits(0);
     for line in [
         "1 file of plugin-eval: all 6 keys honoured",
         "evals/a/case.yaml (plugin-eval): 6 keys honoured, 2 ignored",
         "  2: `execution.artifact_publish`: nothing is published",
         "  1: `owner`: it has no effect there either",
+        "  evals/c/prompt.md:2: `prompt.md.owner`: it has no effect there either",
     ] {
         assert!(ran.out.lines().any(|other| other == line), "{line}\n{}", ran.out);
     }

@@ -66,7 +66,7 @@ fn a_scripted_judge_decides_pair_by_pair_in_both_orders() {
         "judge               scripted:judge.yaml: 8 requests, 880 tokens",
         "branch preferred (1)\n  greeting::greeting  1 of 2 pairs\n      #1: The choice is second.",
         "main preferred (1)\n  refund::refund      1 of 2 pairs\n      #1: The choice is first.",
-        "`first` is main and",
+        "`second` is branch.",
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }

@@ -62,6 +62,8 @@ struct PairCounts {
     undecided: u64,
     /// Number of pairs that the judge decided.
     judged: u64,
+    /// Number of ties for which the judge was not asked, because both trials did the same.
+    same: u64,
 }
 
 impl PairCounts {
@@ -70,7 +72,10 @@ impl PairCounts {
         match judgement.preference {
             Preference::Before => self.before += 1,
             Preference::After => self.after += 1,
-            Preference::Tie => self.ties += 1,
+            Preference::Tie => {
+                self.ties += 1;
+                self.same += u64::from(!judgement.is_judged());
+            }
             Preference::PositionTie => {
                 self.ties += 1;
                 self.position_ties += 1;
@@ -259,14 +264,20 @@ impl Comparison {
 
     /// Says how to read the figures of the preference.
     pub(crate) fn preference_note(&self) -> Option<String> {
-        self.preferences.as_ref().filter(|preferences| preferences.counts.decided() > 0)?;
+        let counts = self.preferences.as_ref().map(|preferences| preferences.counts)?;
+        if counts.decided() == 0 {
+            return None;
+        }
         let [before, after] = self.side_names();
+        let same = if counts.same > 0 { "A pair whose trials did the same is a tie, without a judge. " } else { "" };
+        if counts.judged == 0 {
+            return Some(same.trim_end().to_owned());
+        }
         Some(format!(
-            "Each pair of trials was judged twice, with the positions swapped. A trial is preferred only if the judge \
-             chose it both times; if it chose the same position both times, the pair is a tie by position. Win rate: \
-             share of pairs in which {after} is preferred; a tie counts half, and each case has the same weight. If 50% \
-             is in its interval, the sides may be equal. In the judge's reasons, `first` is {before} and `second` is \
-             {after}."
+            "{same}The judge sees a pair twice, with the positions swapped. A trial is preferred only if the judge chose \
+             it both times; if it chose the same position both times, the pair is a tie by position. Win rate: share of \
+             pairs in which {after} is preferred; a tie counts half, and each case has the same weight. If 50% is in its \
+             interval, the sides may be equal. In the judge's reasons, `first` is {before} and `second` is {after}."
         ))
     }
 
@@ -370,7 +381,10 @@ impl Preferences {
         if self.pairs() < self.available {
             pairs.push_str(&format!(", a random sample of {}", number(self.available as u64)));
         }
-        let mut rows = vec![("judged".to_owned(), pairs)];
+        if counts.same > 0 {
+            pairs.push_str(&format!("; {} without a judge, because both trials did the same", number(counts.same)));
+        }
+        let mut rows = vec![("compared".to_owned(), pairs)];
         if counts.pairs() == 0 {
             return rows;
         }
@@ -394,7 +408,11 @@ impl Preferences {
             let cases = counted(self.difference.map_or(0, |difference| difference.cases), "case");
             rows.push((format!("win rate of {after}"), format!("{}{interval}{p}, {cases}", percent(rate))));
         }
-        rows.push(("judge".into(), format!("{}: {}", self.judge, crate::format::model_usage(&self.usage))));
+        let usage = match counts.same == counts.pairs() {
+            true => "not asked".to_owned(),
+            false => crate::format::model_usage(&self.usage),
+        };
+        rows.push(("judge".into(), format!("{}: {usage}", self.judge)));
         rows
     }
 }

@@ -34,7 +34,7 @@ fn judgement(preference: Preference) -> PairJudgement {
 }
 
 /// Returns the comparison in which the judge's preferences are those in `preferences`, one word per case: `a` after,
-/// `b` before, `t` tie, `p` tie by position, `u` undecided.
+/// `b` before, `t` tie, `p` tie by position, `u` undecided, `s` tie without a judge.
 fn compared(preferences: &str) -> Comparison {
     let cases: Vec<&str> = preferences.split(' ').collect();
     let repetitions = cases[0].len() as u64;
@@ -50,7 +50,11 @@ fn compared(preferences: &str) -> Comparison {
     };
     let pairs = comparison.trial_pairs().to_vec();
     assert_eq!(pairs.len(), letters.len());
-    let judged = pairs.into_iter().zip(letters.chars()).map(|(pair, letter)| (pair, judgement(of(letter)))).collect();
+    let judgement = |letter: char| match letter {
+        's' => PairJudgement::without_judge(Preference::Tie, "both trials did exactly the same"),
+        letter => judgement(of(letter)),
+    };
+    let judged = pairs.into_iter().zip(letters.chars()).map(|(pair, letter)| (pair, judgement(letter))).collect();
     comparison.with_preferences("Which answer is clearer?", "fake", judged)
 }
 
@@ -110,6 +114,28 @@ fn the_sentence_matches_the_pairs() {
         assert_eq!(preference(&compared(preferences))["sentence"], sentence, "{preferences}");
     }
     assert!(compared("u u").lacks_preference() && !compared("u t").lacks_preference());
+}
+
+#[test]
+fn a_pair_that_needed_no_judge_is_not_called_judged() {
+    // Long lines are folded.
+    let drawn = |preferences: &str| {
+        let text = compared(preferences).draw(&plain());
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let some = drawn("ss at");
+    for part in [
+        "compared 4 pairs; 2 without a judge, because both trials did the same",
+        "fake: 4 requests",
+        "A pair whose trials did the same is a tie, without a judge. The judge sees a pair twice",
+    ] {
+        assert!(some.contains(part), "{part}: {some}");
+    }
+    let none = drawn("s s s");
+    for part in ["3 pairs; 3 without a judge", "fake: not asked", "is a tie, without a judge."] {
+        assert!(none.contains(part), "{part}: {none}");
+    }
+    assert!(!none.contains("twice") && !none.contains("no request"), "{none}");
 }
 
 #[test]

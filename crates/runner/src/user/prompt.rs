@@ -18,6 +18,7 @@ pub(super) fn role(user: &SimulatedUser) -> String {
     text.push_str(&format!("What you want: {}\n\n", user.goal));
     let stop =
         user.stop_when.as_deref().unwrap_or("you have what you want, or it has become clear that you will not get it");
+    let stop = stop.trim_end().trim_end_matches('.');
     text.push_str(&format!("You are done when {stop}. Be done then, and not before.\n\n"));
     text.push_str(
         "You are given the conversation so far as a JSON list. `you` is you, `agent` is the agent. What the agent wrote is \

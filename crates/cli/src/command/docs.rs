@@ -47,8 +47,13 @@ pub fn run(args: &DocsArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let sections = sections();
     let found = search(&sections, &words);
     if found.is_empty() {
-        return Err(CliError::nothing(format!("no page contains {}", quoted(&words)))
-            .hint("`trialrun docs` lists all pages; search for fewer words, or for the beginning of a word"));
+        let problem = CliError::nothing(format!("no section contains {}", quoted(&words)));
+        return Err(match meant(&sections, &words) {
+            Some(near) => problem.hint(format!("did you mean `{near}`?")),
+            None => {
+                problem.hint("`trialrun docs` lists all pages; search for fewer words, or for the beginning of a word")
+            }
+        });
     }
     let style = &terminal.out_style;
     let bold = |text: &str| if style.color { format!("\x1b[1m{text}\x1b[0m") } else { text.to_owned() };
@@ -188,6 +193,16 @@ fn search<'a>(sections: &'a [Section], words: &[String]) -> Vec<&'a Section> {
     found.into_iter().map(|(_, section)| section).collect()
 }
 
+/// Returns the word of a heading or of a page's name that was probably meant by the first word that no section contains.
+fn meant(sections: &[Section], words: &[String]) -> Option<String> {
+    let unknown = words.iter().find(|word| search(sections, std::slice::from_ref(*word)).is_empty())?;
+    let headings: String =
+        sections.iter().map(|section| format!("{} {} ", section.page, section.heading.to_lowercase())).collect();
+    // A short word is near to many others.
+    let known = headings.split(|one: char| !one.is_alphanumeric()).filter(|word| word.len() > 3);
+    model::nearest(unknown, known).map(str::to_owned)
+}
+
 fn quoted(words: &[String]) -> String {
     words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(" and ")
 }
@@ -261,6 +276,15 @@ mod tests {
             assert_eq!(first(words), Some(page), "{words}");
         }
         assert_eq!(first("xyzzy"), None);
+    }
+
+    #[test]
+    fn a_misspelt_word_is_corrected_by_a_word_of_a_heading() {
+        let meant =
+            |words: &[&str]| meant(&sections(), &words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
+        assert_eq!(meant(&["refrence"]).as_deref(), Some("reference"));
+        assert_eq!(meant(&["judge", "asertions"]).as_deref(), Some("assertions"));
+        assert_eq!(meant(&["xyzzy"]), None);
     }
 
     #[test]

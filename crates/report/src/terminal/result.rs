@@ -236,7 +236,11 @@ fn footer(record: &TrialRecord) -> Vec<String> {
             (None, Some(most)) if turns as u64 > most => format!("turns {turns}/{most} (only warns)"),
             (None, _) => format!("turns {turns}"),
         });
-        parts.push(counted(record.tool_calls.len(), "tool"));
+        parts.push(match (record.calls_unreported, record.tool_calls.len()) {
+            (true, 0) => "tools not reported".to_owned(),
+            (true, reported) => format!("at least {}", counted(reported, "tool")),
+            (false, calls) => counted(calls, "tool"),
+        });
     }
     parts.extend(record.usage.as_ref().map(|tokens| tokens_in_and_out(tokens, "")));
     parts.extend(record.cost_usd.map(money));

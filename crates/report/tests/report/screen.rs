@@ -58,6 +58,21 @@ fn repetitions_that_fail_the_same_way_are_shown_once() {
 }
 
 #[test]
+fn calls_that_an_agent_does_not_report_are_not_counted_as_none() {
+    let footer = |is_unreported: bool, keeps_calls: bool| {
+        let events = repeated(&[1, 2, 3, 4, 5], |record| {
+            record.calls_unreported = is_unreported;
+            record.tool_calls.retain(|_| keeps_calls);
+        });
+        let text = reported("terminal", &events, |_| {});
+        text.lines().find(|line| line.starts_with("    turns 4")).map(|line| line.to_owned()).unwrap_or_default()
+    };
+    assert!(footer(true, false).contains(" · tools not reported · "), "{}", footer(true, false));
+    assert!(footer(true, true).contains(" · at least 1 tool · "), "{}", footer(true, true));
+    assert!(footer(false, false).contains(" · 0 tools · "), "{}", footer(false, false));
+}
+
+#[test]
 fn trials_of_all_cases_that_broke_for_one_reason_are_shown_once() {
     let trials = ["a", "b", "c"].map(|case| id(case, "fake", 1));
     let mut story = RunBuilder::new(trials.to_vec(), 2);

@@ -2,8 +2,8 @@
 
 use model::Diagnostic;
 
-use super::JUDGES;
 use super::prelude::*;
+use super::{JUDGES, NEEDS_CALLS};
 use crate::judge::reading::{points, rated};
 use crate::judge::{self, Criterion, Judged, Material, Question, Quoted, Votes, prompt};
 use crate::matcher;
@@ -24,6 +24,7 @@ pub(crate) const ASSERTION: Assertion = Assertion::judged("llm_judge", parse)
         Field::optional("threshold", "number, above 1 and up to `scale`", "Minimum rating.")
             .or("the middle of the scale, which is 3 of 5"),
         Field::optional("scale", "whole number, 2 to 100", "Highest rating.").or("5"),
+        NEEDS_CALLS,
         JUDGES,
     ])
     .example(
@@ -51,14 +52,16 @@ struct LlmJudge {
     place: SourceLocation,
     threshold: f64,
     scale: u64,
+    needs_calls: bool,
 }
 
 fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
     let criteria = reading.required_text("criteria");
     let scale = scale(reading);
     let threshold = threshold(reading, scale);
+    let needs_calls = reading.fields.boolean("needs_calls", reading.problems).unwrap_or_default();
     let (criteria, place) = criteria?;
-    Some(matcher::judged(LlmJudge { criteria, place, threshold: threshold?, scale: scale? }))
+    Some(matcher::judged(LlmJudge { criteria, place, threshold: threshold?, scale: scale?, needs_calls }))
 }
 
 fn scale(reading: &mut Reading<'_>) -> Option<u64> {
@@ -96,6 +99,9 @@ fn threshold(reading: &mut Reading<'_>, scale: Option<u64>) -> Option<f64> {
 
 impl Judged for LlmJudge {
     fn question(&self, evidence: &Evidence) -> Result<Question, Box<Verdict>> {
+        if let Some(verdict) = judge::without_calls(&evidence.trace).filter(|_| self.needs_calls) {
+            return Err(verdict);
+        }
         let material = Material::from_evidence(evidence);
         if material.is_empty() {
             return Err(judge::nothing_to_judge(&self.wanted()));

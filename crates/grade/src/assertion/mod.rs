@@ -62,6 +62,14 @@ pub(crate) use budget::warned as over_budget;
 pub use command::ran_nothing;
 pub use json_schema::schema_errors;
 
+/// Field `needs_calls`, shared by judged assertions.
+const NEEDS_CALLS: Field = Field::optional(
+    "needs_calls",
+    "`true` or `false`",
+    "The criteria are about tool calls, so the assertion is undecided if the agent does not report its calls.",
+)
+.or("`false`");
+
 /// Field `tool`, shared by several assertions.
 const TOOL: Field = Field::required("tool", "string", "Exact name of the tool, such as `Bash`.");
 

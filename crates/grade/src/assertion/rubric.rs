@@ -2,8 +2,8 @@
 
 use model::{Node, NodeKind, decode};
 
-use super::JUDGES;
 use super::prelude::*;
+use super::{JUDGES, NEEDS_CALLS};
 use crate::judge::reading::{line, points, split};
 use crate::judge::{self, Criterion, Judged, Material, Question, Quoted, Votes, prompt};
 use crate::matcher;
@@ -35,6 +35,7 @@ pub(crate) const ASSERTION: Assertion = Assertion::judged("rubric", parse)
             "Also show the judge the files in the sandbox, without installed skills.",
         )
         .or("`false`"),
+        NEEDS_CALLS,
         JUDGES,
     ])
     .parameters(&[Parameter::Value("criteria")])
@@ -72,6 +73,7 @@ struct Rubric {
     pass: Requirement,
     expected: Option<String>,
     has_files: bool,
+    needs_calls: bool,
 }
 
 #[derive(Debug)]
@@ -94,7 +96,8 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
     let rows = rows(reading);
     let pass = pass(reading, rows.as_deref());
     let has_files = reading.fields.boolean("files", reading.problems).unwrap_or_default();
-    Some(matcher::judged(Rubric { rows: rows?, pass: pass?, expected, has_files }))
+    let needs_calls = reading.fields.boolean("needs_calls", reading.problems).unwrap_or_default();
+    Some(matcher::judged(Rubric { rows: rows?, pass: pass?, expected, has_files, needs_calls }))
 }
 
 fn rows(reading: &mut Reading<'_>) -> Option<Vec<Row>> {
@@ -157,6 +160,9 @@ impl Judged for Rubric {
     }
 
     fn question(&self, evidence: &Evidence) -> Result<Question, Box<Verdict>> {
+        if let Some(verdict) = judge::without_calls(&evidence.trace).filter(|_| self.needs_calls) {
+            return Err(verdict);
+        }
         let mut material = Material::from_evidence(evidence);
         if self.has_files {
             material = material.with_sandbox(evidence);

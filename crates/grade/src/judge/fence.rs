@@ -81,7 +81,7 @@ mod tests {
 
     fn material(text: &str) -> Material {
         let part = Part { title: "last reply of the agent".into(), text: text.into(), is_agents: true };
-        Material { parts: vec![part], is_answered: true }
+        Material { parts: vec![part], is_answered: true, ..Material::default() }
     }
 
     #[test]

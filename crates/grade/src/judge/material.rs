@@ -3,6 +3,7 @@
 use model::{Change, Evidence, FoundFile, Need, Probed, Trace, TracedCall};
 use serde_json::Value;
 
+use crate::call_pattern::unreported_calls;
 use crate::evidence::repository;
 use crate::skill_use::without_installed;
 use crate::{format, given};
@@ -21,6 +22,9 @@ const MAX_CONTENTS: usize = 20;
 /// Maximum number of changed files.
 const MAX_FILES: usize = 200;
 
+/// Note for people about calls that may be missing. Judges are told in their instructions.
+const LACKS_CALLS: &str = "The agent does not report completely which tools it called.";
+
 /// Material that a judge reads.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Material {
@@ -28,6 +32,8 @@ pub(crate) struct Material {
     pub parts: Vec<Part>,
     /// True if the agent gave a final answer.
     pub is_answered: bool,
+    /// True if the agent may have made calls that it does not report.
+    pub may_lack_calls: bool,
 }
 
 /// Part of the material.
@@ -56,7 +62,7 @@ impl Material {
     /// Creates material from all evidence: the user's messages, the tool calls, and the agent's answers.
     pub fn from_evidence(evidence: &Evidence) -> Self {
         let trace = &evidence.trace;
-        let mut material = Self::default();
+        let mut material = Self { may_lack_calls: unreported_calls(trace).is_some(), ..Self::default() };
         let messages = trace.user_messages.len();
         for number in 0..=messages {
             if let Some(text) = number.checked_sub(1).and_then(|index| trace.user_messages.get(index)) {
@@ -125,8 +131,9 @@ impl Material {
 
     /// Returns the material as text, for people who label what a judge decides.
     pub fn text(&self) -> String {
+        let note = self.may_lack_calls.then(|| format!("== note ==\n{LACKS_CALLS}"));
         let parts = self.parts.iter().map(|part| format!("== {} ==\n{}", part.title, part.text));
-        parts.collect::<Vec<_>>().join("\n\n")
+        note.into_iter().chain(parts).collect::<Vec<_>>().join("\n\n")
     }
 
     /// Adds the conversation before the user's message `number`, from 1, so that a reply is judged in context.
@@ -160,7 +167,11 @@ impl Material {
                 parts.push(Part { title, text, is_agents: false });
             }
         }
-        Self { parts, is_answered: first.is_answered && second.is_answered }
+        Self {
+            parts,
+            is_answered: first.is_answered && second.is_answered,
+            may_lack_calls: first.may_lack_calls || second.may_lack_calls,
+        }
     }
 
     /// Returns `true` if none of the material is the agent's own.

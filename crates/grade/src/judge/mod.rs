@@ -31,7 +31,7 @@ mod votes;
 
 use std::fmt::Debug;
 
-use model::{Evidence, Need};
+use model::{Evidence, Need, Trace};
 
 pub use self::ask::{Judge, Withhold};
 pub use self::breaker::Breaker;
@@ -48,6 +48,7 @@ pub(crate) use self::material::Material;
 pub(crate) use self::question::{Criterion, Form, Question, Quoted};
 pub(crate) use self::votes::{Scores, Votes, is_factual};
 
+use crate::call_pattern::unknown_calls;
 use crate::verdict::Verdict;
 
 /// The two halves of an assertion that a judge decides.
@@ -65,6 +66,11 @@ pub(crate) trait Judged: Debug + Send + Sync {
     fn needs(&self) -> Vec<Need> {
         Vec::new()
     }
+}
+
+/// Returns the verdict about a question that needs the calls of the agent, if they are not completely known.
+pub(crate) fn without_calls(trace: &Trace) -> Option<Box<Verdict>> {
+    unknown_calls(trace).map(|reason| Box::new(Verdict::undecided(reason)))
 }
 
 /// Returns the verdict for an agent that did not leave anything to judge.

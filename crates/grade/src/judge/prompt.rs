@@ -8,7 +8,7 @@
 //! it is inside a fence, and the text around it does not depend on it.
 
 /// Version of the prompts; part of the key under which an answer is cached.
-pub const VERSION: &str = "4";
+pub const VERSION: &str = "5";
 
 /// Must make the judge strict, literal and economical: it reports observations with evidence. It must not decide
 /// whether anything passes, because that is computed from its report.
@@ -42,6 +42,13 @@ The material shows two trials in which an AI agent was given the same task. They
 an order that was chosen without looking at them. Parts whose label begins with one of these names belong to that \
 trial; all other parts belong to both. Parts labelled `context` show what the agent was given. All other parts are \
 the agent's own: its replies, its tool calls with their results, and the names of the files it changed.";
+
+/// Must keep a call that is not reported from being taken for one that was not made, against the usual rule. It is
+/// included if the agent does not report its calls, whatever the material contains.
+pub(super) const LACKS_CALLS: &str = "\
+The material does not show all tool calls, because they are not completely reported. This takes precedence over the \
+rule about what the material does not show: a missing tool call does not show that something did not happen. If an \
+answer depends on tool calls that are not shown, the material leaves it open.";
 
 /// Must result in evidence that can be checked: a quote that exists, or none.
 pub(super) const QUOTES: &str = "\

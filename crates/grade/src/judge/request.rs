@@ -33,7 +33,11 @@ fn instructions(question: &Question, fence: &Fence) -> String {
         .replace("{end}", &fence.end());
     let is_pair = question.form == Form::Choice;
     let kinds = if is_pair { prompt::PAIR_PARTS } else { prompt::PARTS };
-    let mut parts = vec![prompt::ROLE.to_owned(), marks, kinds.to_owned(), question.task.clone()];
+    let mut parts = vec![prompt::ROLE.to_owned(), marks, kinds.to_owned()];
+    if question.material.may_lack_calls {
+        parts.push(prompt::LACKS_CALLS.to_owned());
+    }
+    parts.push(question.task.clone());
     if is_pair {
         parts.push(prompt::CHOICES.to_owned());
     }
@@ -60,5 +64,6 @@ pub(super) fn content(question: &Question) -> String {
     let parts: Vec<(&str, &str)> =
         question.material.parts.iter().map(|part| (part.title.as_str(), part.text.as_str())).collect();
     // JSON keeps the pieces separate, regardless of what they contain.
-    serde_json::json!([prompt::VERSION, question.task, format!("{:?}", question.form), criteria, parts]).to_string()
+    let (form, may_lack_calls) = (format!("{:?}", question.form), question.material.may_lack_calls);
+    serde_json::json!([prompt::VERSION, question.task, form, criteria, parts, may_lack_calls]).to_string()
 }

@@ -213,6 +213,47 @@ async fn the_judge_sees_the_calls_and_has_no_tools() {
 }
 
 #[tokio::test]
+async fn the_judge_is_told_if_calls_are_not_reported() {
+    for (is_reported, evidence) in [
+        (true, EvidenceBuilder::new().asks("Do it.").answer("It is done.").evidence()),
+        (false, EvidenceBuilder::new().asks("Do it.").calls_unreported().answer("It is done.").evidence()),
+        (false, EvidenceBuilder::new().asks("Do it.").calls_missing("no spans").answer("It is done.").evidence()),
+    ] {
+        let model = model(vec![verdict("met")]);
+        let judge = Judge::new("fake", Arc::clone(&model) as Arc<dyn Model>);
+        judge_with(&ruled(), &evidence, &judge).await;
+        let asked = model.asked.lock().unwrap();
+        assert_eq!(asked[0].system_text().contains("does not show all tool calls"), !is_reported);
+        let shown = Material::from_evidence(&evidence).text();
+        assert_eq!(shown.contains("does not report completely which tools it called"), !is_reported, "{shown}");
+    }
+}
+
+#[tokio::test]
+async fn a_question_about_calls_is_undecided_if_they_are_not_reported() {
+    let unreported = || EvidenceBuilder::new().asks("Do it.").calls_unreported().answer("It is done.").evidence();
+    let reason = "the reply does not say completely which tools were called";
+    for (mut assertion, answer) in [
+        (json!({"type": "rubric", "criteria": ["It is efficient."]}), verdict("met")),
+        (json!({"type": "llm_judge", "criteria": "It is efficient."}), score(5)),
+    ] {
+        assertion["id"] = json!("a");
+        for needs_calls in [false, true] {
+            assertion["needs_calls"] = json!(needs_calls);
+            let model = model(vec![answer.clone()]);
+            let judge = Judge::new("fake", Arc::clone(&model) as Arc<dyn Model>);
+            let (found, _) = judge_with(&checks(&assertion), &unreported(), &judge).await;
+            let status = if needs_calls { Status::Undecided } else { Status::Met };
+            assert_eq!(found[0].status, status, "{assertion}");
+            assert_eq!(found[0].reason.starts_with(reason), needs_calls, "{assertion}: {}", found[0].reason);
+            assert_eq!(model.asked.lock().unwrap().len(), usize::from(!needs_calls), "{assertion}");
+            let (found, _) = judge_with(&checks(&assertion), &done(), &judge).await;
+            assert_eq!(found[0].status, Status::Met, "{assertion}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_scripted_judge_is_asked_sequentially() {
     let both = [ruled(), scored()].concat();
     let unsealed = |answer: Result<Reply, ProviderError>| {

@@ -73,14 +73,16 @@ fn read(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Vec
     let Some(dialect) = fields.choice("format", &dialects, problems) else { return Vec::new() };
     let case = with_common_fields(Case::new(NAME, file.root.excerpt()), &mut fields, file, library, problems);
     let system_prompt = fields.any_text("system_prompt", problems);
+    let mut own = Reading::new(file.path, library);
     let (asserted, columns, multiple_correct) = match dialect {
-        Dialect::DeepEval => (Asserted::Metrics(metric::metrics(&mut fields, problems)), Vec::new(), false),
+        Dialect::DeepEval => (Asserted::Metrics(own.metrics(&mut fields)), Vec::new(), false),
         Dialect::Inspect => {
-            let scorers = Asserted::Scorers(scorer::scorers(&mut fields, problems));
+            let scorers = Asserted::Scorers(own.scorers(&mut fields));
             let multiple = fields.boolean("multiple_correct", problems).unwrap_or_default();
             (scorers, fields.get("fields").map(|node| columns(node, problems)).unwrap_or_default(), multiple)
         }
     };
+    problems.append(&mut own.found);
     let place = fields.get("dataset");
     fields.finish(problems);
     let (Some(dataset), Some(place)) = (dataset, place) else { return Vec::new() };
@@ -106,9 +108,9 @@ fn read(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Vec
     if cases.is_empty() && problems.is_empty() {
         problems.push(place.error(format!("`{dataset}` has no rows")));
     }
-    library.cover(
-        reading.coverage(&library.shown(&path), if dialect == Dialect::Inspect { "inspect" } else { "deepeval" }),
-    );
+    let format = if dialect == Dialect::Inspect { "inspect" } else { "deepeval" };
+    library.cover(own.coverage(&library.shown(file.path), format));
+    library.cover(reading.coverage(&library.shown(&path), format));
     cases
 }
 

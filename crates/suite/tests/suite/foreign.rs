@@ -174,6 +174,63 @@ fn goldens_of_deepeval_are_read() {
     check("deepeval");
 }
 
+/// Returns the assertions of the first case of a file of a corpus.
+fn assertions(format: &str, name: &str) -> Vec<serde_json::Value> {
+    let scratch = Scratch::new();
+    let content = std::fs::read_to_string(folder().join(format).join(name)).unwrap();
+    let loaded = scratch.load(&[&write(format, scratch.root(), name, &content)]);
+    loaded.suites[0].cases[0].assertions.iter().map(|spec| spec.node.to_json()).collect()
+}
+
+#[test]
+fn what_a_metric_compares_and_shows_is_what_its_arguments_say() {
+    let checks: Vec<_> = assertions("deepeval", "tool-correctness-parts.yaml")[..2]
+        .iter()
+        .map(|spec| (spec["checks"][0]["input"].clone(), spec["checks"][0]["output"].clone()))
+        .collect();
+    assert_eq!(checks, [(true.into(), false.into()), (true.into(), true.into())]);
+
+    let judged = assertions("deepeval", "g-eval-parameters.yaml");
+    assert_eq!(
+        judged[0]["criteria"],
+        "c\n\nThe expected output:\nAt the lake.\n\nThe context:\nOpen at nine.\n\nWhat was retrieved:\nIt is free.\n\n\
+         The expected tool calls:\n{\"name\":\"search\",\"input\":{\"q\":\"lake\"}}"
+    );
+    assert_eq!((&judged[0]["needs_calls"], &judged[1]["needs_calls"]), (&true.into(), &serde_json::Value::Null));
+    assert_eq!(judged[3]["criteria"], "c\n\nThe expected output:\nAt the lake.\n\nThe context:\nOpen at nine.");
+
+    let rated = &assertions("deepeval", "g-eval-rubric.yaml")[0];
+    let criteria = "c\n\nThe expected output:\nAt the lake.\n\nThe context:\nOpen at nine.\n\n\
+                    What the ratings mean:\n1 to 4: bad\n5 to 7: good";
+    assert_eq!((&rated["criteria"], &rated["scale"], &rated["threshold"]), (&criteria.into(), &7.into(), &4.0.into()));
+}
+
+#[test]
+fn metrics_about_what_the_agent_did_need_its_calls() {
+    let of_calls: Vec<String> = assertions("deepeval", "rated.yaml")
+        .iter()
+        .filter(|spec| spec["needs_calls"] == true)
+        .map(|spec| spec["id"].as_str().unwrap().to_owned())
+        .collect();
+    let expected = [
+        "TaskCompletion",
+        "GoalAccuracy",
+        "StepEfficiency",
+        "PlanQuality",
+        "PlanAdherence",
+        "ArgumentCorrectness",
+        "ToolUse",
+    ];
+    assert_eq!(of_calls, expected);
+}
+
+#[test]
+fn a_judge_is_told_how_several_targets_belong_together() {
+    let judged = assertions("inspect", "several-targets-judged.yaml");
+    assert_eq!(judged[0]["expected"], "One of these expected answers is enough:\n- Oslo\n- Kristiania");
+    assert_eq!(judged[1]["expected"], "The expected answer is all of these together:\n- Oslo\n- Kristiania");
+}
+
 #[test]
 fn providers_become_agents_and_an_agent_of_the_run_replaces_them() {
     let scratch = Scratch::new();

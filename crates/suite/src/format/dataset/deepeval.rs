@@ -51,7 +51,7 @@ impl Reading<'_> {
         let expectations = value("expectations");
         case.id = names.unique(name.as_deref().unwrap_or(&fallback));
         let tools = tools.map(|node| self.expected_tools(node));
-        match (input, scenario) {
+        match (input, scenario.as_deref()) {
             (Some(input), None) => {
                 if IMAGES.iter().any(|image| input.contains(image)) {
                     self.refuse("input", "images are not sent to agents", row);
@@ -60,7 +60,7 @@ impl Reading<'_> {
             }
             (None, Some(scenario)) => {
                 let persona = persona.map(|node| self.persona(node)).or(description);
-                self.conversation(row, &scenario, outcome.as_deref(), persona, turns, &mut case);
+                self.conversation(row, scenario, outcome.as_deref(), persona, turns, &mut case);
             }
             (Some(_), Some(_)) => {
                 self.found.push(row.error("`input` and `scenario` cannot be combined; use one of them"));
@@ -82,6 +82,7 @@ impl Reading<'_> {
             row,
             expected: expected.as_deref(),
             outcome: outcome.as_deref(),
+            scenario: scenario.as_deref(),
             context: &context,
             retrieved: &retrieved,
             tools: tools.as_deref(),
@@ -140,6 +141,12 @@ impl Reading<'_> {
             let mut entries = vec![("name", text(item, name))];
             entries.extend(own.get("input_parameters").filter(|n| !is_empty(n)).map(|n| ("input", n.clone())));
             entries.extend(own.get("output").filter(|n| !is_empty(n)).map(|n| ("output", n.clone())));
+            let is_of_server = |kind: &&Node| kind.as_str().is_some_and(|kind| kind.eq_ignore_ascii_case("mcp"));
+            if let Some(kind) = item.get("type").filter(is_of_server) {
+                let consequence = "names say which server a tool belongs to, such as `mcp__shop__search`";
+                self.refuse("expected_tools[].type: MCP", consequence, kind);
+                own.get("type");
+            }
             let ignored = [
                 ("description", "it describes the tool"),
                 ("reasoning", "it describes the call"),

@@ -1,13 +1,14 @@
 //! Metrics of DeepEval, as a suite names them. Those that a model decides are decided by the judge of the run.
 
-use model::decode::{Fields, Problems};
+use model::decode::{Fields, Problems, as_whole};
 use model::{AssertionSpec, Node, NodeKind, nearest};
 
-use super::scorer::named;
-use crate::format::foreign::{assertion, check, flag, grader, list, number, share, text, undecided, whole};
+use super::scorer::{list_items, named};
+use crate::coverage::Treatment;
+use crate::format::foreign::{Reading, assertion, check, flag, grader, list, number, share, text, undecided, whole};
 
-/// Highest rating of a judge.
-const SCALE: u64 = 11;
+/// Highest score that DeepEval lets a model give. The lowest is 0.
+const HIGHEST_SCORE: u64 = 10;
 
 /// Threshold of a metric that does not name one.
 const THRESHOLD: f64 = 0.5;
@@ -77,6 +78,17 @@ const METRICS: [(&str, Way); 44] = [
     ("AgentLoopDetection", Undecided("use the assertion `no_loop`")),
 ];
 
+/// Metrics that rate what the agent did, and not only what it said. They are undecided if the calls are not known.
+const ABOUT_CALLS: [&str; 7] = [
+    "TaskCompletion",
+    "GoalAccuracy",
+    "StepEfficiency",
+    "PlanQuality",
+    "PlanAdherence",
+    "ArgumentCorrectness",
+    "ToolUse",
+];
+
 /// A metric with its arguments.
 pub(super) struct Metric {
     node: Node,
@@ -88,7 +100,18 @@ pub(super) struct Metric {
     is_strict: bool,
     /// Texts of the arguments, by their names.
     texts: Vec<(&'static str, Vec<String>)>,
+    /// Parameters that `evaluation_params` names; absent without it.
+    parameters: Option<Vec<&'static str>>,
+    /// Meanings of the scores, sorted by score.
+    meanings: Vec<Meaning>,
     arguments: Option<Node>,
+}
+
+/// Meaning of the scores from `first` to `last`.
+struct Meaning {
+    first: u64,
+    last: u64,
+    text: String,
 }
 
 /// What a golden offers to the metrics.
@@ -96,74 +119,112 @@ pub(super) struct Offer<'a> {
     pub(super) row: &'a Node,
     pub(super) expected: Option<&'a str>,
     pub(super) outcome: Option<&'a str>,
+    pub(super) scenario: Option<&'a str>,
     pub(super) context: &'a [String],
     pub(super) retrieved: &'a [String],
     /// Expected calls; absent if the golden does not say.
     pub(super) tools: Option<&'a [Node]>,
 }
 
-/// Arguments that only DeepEval needs.
-const UNUSED: [&str; 12] = [
-    "model",
-    "async_mode",
-    "verbose_mode",
-    "include_reason",
-    "evaluation_params",
-    "evaluation_template",
-    "truths_extraction_limit",
-    "rubric",
-    "top_logprobs",
-    "eval_mode",
-    "n",
-    "flaky",
+const OF_RUN: &str = "the judge of the run decides";
+const OF_TOOL: &str = "it changes how DeepEval works, and no verdict";
+
+/// Consequences of ignoring arguments that change no verdict here.
+const IGNORED: [(&str, &str); 11] = [
+    ("model", OF_RUN),
+    ("system_one_model", OF_RUN),
+    ("eval_mode", OF_RUN),
+    ("top_logprobs", "a judge gives one rating"),
+    ("async_mode", OF_TOOL),
+    ("verbose_mode", OF_TOOL),
+    ("include_reason", "a judge always gives a reason"),
+    ("_include_g_eval_suffix", OF_TOOL),
+    ("truths_extraction_limit", "the judge reads the whole context"),
+    ("window_size", "the judge reads the whole conversation"),
+    ("n", "the judge asks itself no questions"),
 ];
 
-/// Arguments that are texts or lists of texts.
-const TEXTS: [&str; 9] = [
-    "criteria",
-    "evaluation_steps",
-    "prompt_instructions",
-    "advice_types",
-    "domain",
-    "role",
-    "chatbot_role",
-    "relevant_topics",
-    "pattern",
+/// Arguments without which a verdict would differ, and what to write instead.
+const REFUSED: [(&str, &str); 6] = [
+    ("available_tools", "the judge does not see which tools there are; name them in the `criteria` of a `GEval`"),
+    ("evaluation_template", "judges have the prompts of trialrun; write the criterion as a `GEval`"),
+    ("assessment_questions", "write the questions as the `evaluation_steps` of a `GEval`"),
+    ("task", "the judge takes the task from the messages of the user; write the task as a `GEval`"),
+    ("penalize_ambiguous_claims", "the judge rejects only contradictions; write the criterion as a `GEval`"),
+    ("flaky", "each metric decides the trial; leave out one that does not"),
 ];
 
-/// Reads `metrics`. They may be missing if the goldens have expectations of their own.
-pub(super) fn metrics(fields: &mut Fields<'_>, problems: &mut Problems) -> Vec<Metric> {
-    let items = fields.list("metrics", problems).unwrap_or_default();
-    items.iter().filter_map(|item| metric(item, problems)).collect()
+/// Parameters that a judge always sees.
+const ALWAYS_SEEN: [&str; 4] = ["input", "actual_output", "role", "content"];
+
+/// Parameters of goldens that a judge sees if the metric does not say which.
+const USUAL: [&str; 3] = ["expected_output", "expected_outcome", "context"];
+
+/// Other parameters that a judge can see.
+const SEEN: [&str; 4] = ["retrieval_context", "expected_tools", "scenario", CALLS];
+
+/// Parameter for the calls of the agent.
+const CALLS: &str = "tools_called";
+
+/// Names of the parts of a call that `ToolCorrectness` compares, there and here.
+const PARTS_OF_CALLS: [(&str, &str); 2] = [("input_parameters", "input"), ("output", "output")];
+
+impl Reading<'_> {
+    /// Reads `metrics`. They may be missing if the goldens have expectations of their own.
+    pub(super) fn metrics(&mut self, fields: &mut Fields<'_>) -> Vec<Metric> {
+        let items = fields.list("metrics", &mut self.found).unwrap_or_default();
+        items.iter().filter_map(|item| self.metric(item)).collect()
+    }
+
+    fn metric(&mut self, item: &Node) -> Option<Metric> {
+        let (written, arguments) = named(item, "a metric", &mut self.found)?;
+        let bare = written.strip_suffix("Metric").unwrap_or(written);
+        let Some((kind, way)) = METRICS.iter().find(|(known, _)| known.eq_ignore_ascii_case(bare)) else {
+            let problem = item.error(format!("unknown metric `{written}`"));
+            self.found.push(problem.suggest(nearest(bare, METRICS.iter().map(|(known, _)| *known))));
+            return None;
+        };
+        let mut metric = Metric {
+            node: item.clone(),
+            kind,
+            way: *way,
+            name: (*kind).to_owned(),
+            threshold: THRESHOLD,
+            is_strict: false,
+            texts: Vec::new(),
+            parameters: None,
+            meanings: Vec::new(),
+            arguments: arguments.cloned(),
+        };
+        let key = format!("metrics[]: {kind}");
+        if let Undecided(reason) = way {
+            self.ignore(&key, &format!("the assertion is undecided: {reason}"), item);
+            if let Some(name) = arguments.and_then(|arguments| arguments.get("name")).and_then(Node::as_str) {
+                name.clone_into(&mut metric.name);
+            }
+            return Some(metric);
+        }
+        self.keys.add(key, Treatment::Honoured, None, item.excerpt());
+        if let Some(arguments) = arguments {
+            let mut fields = Fields::of(arguments, "the arguments of a metric", &mut self.found)?;
+            metric.read(&mut fields, &mut self.found);
+            self.close_arguments(fields, &format!("metrics[{kind}]"), &IGNORED, &REFUSED);
+        }
+        metric.check(&mut self.found);
+        Some(metric)
+    }
 }
 
-fn metric(item: &Node, problems: &mut Problems) -> Option<Metric> {
-    let (written, arguments) = named(item, "a metric", problems)?;
-    let bare = written.strip_suffix("Metric").unwrap_or(written);
-    let Some((kind, way)) = METRICS.iter().find(|(known, _)| known.eq_ignore_ascii_case(bare)) else {
-        let problem = item.error(format!("unknown metric `{written}`"));
-        problems.push(problem.suggest(nearest(bare, METRICS.iter().map(|(known, _)| *known))));
-        return None;
-    };
-    let mut metric = Metric {
-        node: item.clone(),
-        kind,
-        way: *way,
-        name: (*kind).to_owned(),
-        threshold: THRESHOLD,
-        is_strict: false,
-        texts: Vec::new(),
-        arguments: arguments.cloned(),
-    };
-    if let Some(arguments) = arguments {
-        let mut fields = Fields::of(arguments, "the arguments of a metric", problems)?;
-        metric.name = fields.text("name", problems).unwrap_or(metric.name);
-        metric.is_strict = fields.boolean("strict_mode", problems).unwrap_or_default();
+impl Metric {
+    /// Reads the arguments that the metric has.
+    fn read(&mut self, fields: &mut Fields<'_>, problems: &mut Problems) {
+        self.name = fields.text("name", problems).unwrap_or_else(|| self.kind.to_owned());
+        self.is_strict = fields.boolean("strict_mode", problems).unwrap_or_default();
         // There, strict metrics need the full score whatever the threshold is.
-        if let Some(node) = fields.get("threshold").filter(|_| !metric.is_strict) {
-            metric.threshold = share(node, "threshold", problems).unwrap_or(THRESHOLD);
+        if let Some(node) = fields.get("threshold").filter(|_| !self.is_strict) {
+            self.threshold = share(node, "threshold", problems).unwrap_or(THRESHOLD);
         }
-        for key in TEXTS {
+        for &key in self.needs() {
             let Some(node) = fields.get(key) else { continue };
             let texts: Vec<String> = match &node.kind {
                 NodeKind::List(items) => items.iter().filter_map(Node::as_str).map(str::to_owned).collect(),
@@ -172,31 +233,38 @@ fn metric(item: &Node, problems: &mut Problems) -> Option<Metric> {
             if texts.is_empty() {
                 problems.push(node.error(format!("`{key}` must be a string or a list of strings")));
             }
-            metric.texts.push((key, texts));
+            self.texts.push((key, texts));
         }
-        for key in ["should_exact_match", "should_consider_ordering", "ignore_case"] {
-            fields.boolean(key, problems);
-        }
-        fields.get("expected_schema");
-        if let Some(node) = fields.get("compare") {
-            let known = |item: &Node| matches!(item.as_str(), Some("input" | "output"));
-            if !matches!(&node.kind, NodeKind::List(items) if items.iter().all(known)) {
-                problems.push(node.error("`compare` must be a list of `input` and `output`"));
+        match self.kind {
+            "GEval" | "ConversationalGEval" => {
+                if let Some(node) = fields.get("evaluation_params").filter(|node| !is_null(node)) {
+                    self.parameters = Some(parameters(node, problems));
+                }
+                if let Some(node) = fields.get("rubric").filter(|node| !is_null(node)) {
+                    self.meanings = meanings(node, problems);
+                    if self.lowest() == self.highest() {
+                        problems.push(node.error("`rubric` must have more than one score"));
+                    }
+                }
             }
+            "ToolCorrectness" => {
+                fields.boolean("should_exact_match", problems);
+                fields.boolean("should_consider_ordering", problems);
+                self.parameters = compared_parts(fields, problems);
+            }
+            "PatternMatch" => {
+                fields.boolean("ignore_case", problems);
+            }
+            "JsonCorrectness" => {
+                fields.get("expected_schema");
+            }
+            _ => {}
         }
-        for key in UNUSED {
-            fields.get(key);
-        }
-        fields.finish(problems);
     }
-    metric.check(problems);
-    Some(metric)
-}
 
-impl Metric {
-    /// Reports arguments that are missing.
-    fn check(&self, problems: &mut Problems) {
-        let needs: &[&str] = match self.kind {
+    /// Returns the names of the arguments that are texts, one of which the metric needs.
+    fn needs(&self) -> &'static [&'static str] {
+        match self.kind {
             "GEval" | "ConversationalGEval" => &["criteria", "evaluation_steps"],
             "NonAdvice" => &["advice_types"],
             "Misuse" => &["domain"],
@@ -206,7 +274,12 @@ impl Metric {
             "PromptAlignment" => &["prompt_instructions"],
             "PatternMatch" => &["pattern"],
             _ => &[],
-        };
+        }
+    }
+
+    /// Reports arguments that are missing.
+    fn check(&self, problems: &mut Problems) {
+        let needs = self.needs();
         if !needs.is_empty() && !needs.iter().any(|key| self.texts.iter().any(|(known, _)| known == key)) {
             problems.push(self.node.error(format!("`{}` needs `{}`", self.kind, needs.join("` or `"))));
         }
@@ -249,17 +322,84 @@ impl Metric {
     /// Returns an assertion that a judge rates a criterion at least at the threshold.
     fn rated(&self, id: &str, criterion: &str) -> AssertionSpec {
         let node = &self.node;
-        if self.is_strict {
-            let criteria = list(node, vec![text(node, criterion)]);
-            return assertion(node, id, "rubric", vec![("criteria", criteria)], 1.0);
+        let about_calls = ABOUT_CALLS.contains(&self.kind) || self.names(CALLS);
+        let needs_calls = about_calls.then(|| ("needs_calls", flag(node, true)));
+        // There, the model that decides about a strict `GEval` does not see what the scores mean.
+        let has_meanings = !self.meanings.is_empty() && !(self.is_strict && self.kind == "GEval");
+        if self.is_strict && !has_meanings {
+            let mut fields = vec![("criteria", list(node, vec![text(node, criterion)]))];
+            fields.extend(needs_calls);
+            return assertion(node, id, "rubric", fields, 1.0);
         }
-        let least = 1.0 + self.threshold * (SCALE - 1) as f64;
-        let fields = vec![
+        // The lowest score is the rating 1.
+        let (lowest, scale) = (self.lowest(), self.highest() - self.lowest() + 1);
+        let mut criterion = criterion.to_owned();
+        if has_meanings {
+            let line = |Meaning { first, last, text }: &Meaning| match (first + 1 - lowest, last + 1 - lowest) {
+                (first, last) if first == last => format!("{first}: {text}"),
+                (first, last) => format!("{first} to {last}: {text}"),
+            };
+            let lines: Vec<String> = self.meanings.iter().map(line).collect();
+            criterion.push_str(&format!("\n\nWhat the ratings mean:\n{}", lines.join("\n")));
+        }
+        let share = if self.is_strict { 1.0 } else { self.threshold };
+        let mut fields = vec![
             ("criteria", text(node, criterion)),
-            ("scale", whole(node, SCALE)),
-            ("threshold", number(node, least)),
+            ("scale", whole(node, scale)),
+            ("threshold", number(node, 1.0 + share * (scale - 1) as f64)),
         ];
+        fields.extend(needs_calls);
         assertion(node, id, "llm_judge", fields, 1.0)
+    }
+
+    /// Returns the lowest score that a judge can give.
+    fn lowest(&self) -> u64 {
+        let first = self.meanings.first().map(|meaning| meaning.first);
+        first.filter(|_| self.kind == "GEval").unwrap_or(0)
+    }
+
+    /// Returns the highest score that a judge can give.
+    fn highest(&self) -> u64 {
+        let last = self.meanings.last().map(|meaning| meaning.last);
+        last.filter(|_| self.kind == "GEval").unwrap_or(HIGHEST_SCORE)
+    }
+
+    /// Returns `true` if `evaluation_params` names this parameter.
+    fn names(&self, parameter: &str) -> bool {
+        self.parameters.as_ref().is_some_and(|parameters| parameters.contains(&parameter))
+    }
+
+    /// Returns the parts of a golden that a judge sees.
+    ///
+    /// # Errors
+    /// Returns the reason if the golden does not have a part that the metric names.
+    fn seen(&self, offer: &Offer<'_>) -> Result<Vec<String>, String> {
+        let lines = |texts: &[String]| (!texts.is_empty()).then(|| texts.join("\n\n"));
+        let tools =
+            offer.tools.map(|tools| tools.iter().map(|tool| tool.to_json().to_string()).collect::<Vec<_>>().join("\n"));
+        let parts = [
+            ("expected_output", "The expected output", offer.expected.map(str::to_owned)),
+            ("expected_outcome", "The expected outcome", offer.outcome.map(str::to_owned)),
+            ("scenario", "The scenario", offer.scenario.map(str::to_owned)),
+            ("context", "The context", lines(offer.context)),
+            ("retrieval_context", "What was retrieved", lines(offer.retrieved)),
+            ("expected_tools", "The expected tool calls", tools),
+        ];
+        let mut seen = Vec::new();
+        for (parameter, title, value) in parts {
+            let is_wanted = match self.parameters {
+                Some(_) => self.names(parameter),
+                None => USUAL.contains(&parameter),
+            };
+            match value {
+                Some(value) if is_wanted => seen.push(format!("{title}:\n{value}")),
+                None if is_wanted && self.parameters.is_some() => {
+                    return Err(format!("the golden has no `{parameter}`, which `{}` needs", self.kind));
+                }
+                _ => {}
+            }
+        }
+        Ok(seen)
     }
 
     fn own(&self, id: &str, offer: &Offer<'_>) -> Result<AssertionSpec, String> {
@@ -271,13 +411,8 @@ impl Metric {
         let criterion = match self.kind {
             "GEval" | "ConversationalGEval" => {
                 let steps = self.lines("evaluation_steps");
-                let mut criterion: Vec<String> = self.lines("criteria").into_iter().chain(steps).collect();
-                criterion.extend(offer.expected.map(|expected| format!("The expected output:\n{expected}")));
-                criterion.extend(offer.outcome.map(|outcome| format!("The expected outcome:\n{outcome}")));
-                if !offer.context.is_empty() {
-                    criterion.push(format!("The context:\n{}", offer.context.join("\n\n")));
-                }
-                criterion.join("\n\n")
+                let own = self.lines("criteria").into_iter().chain(steps);
+                own.chain(self.seen(offer)?).collect::<Vec<_>>().join("\n\n")
             }
             "Faithfulness" => {
                 let context = of(offer.retrieved, "retrieval_context")?;
@@ -306,16 +441,12 @@ impl Metric {
                 let Some(tools) = offer.tools else {
                     return Err("the golden has no `expected_tools`, which `ToolCorrectness` needs".to_owned());
                 };
-                let compares = |wanted: &str| match self.argument("compare").map(|node| &node.kind) {
-                    Some(NodeKind::List(items)) => items.iter().any(|item| item.as_str() == Some(wanted)),
-                    _ => false,
-                };
                 let fields = vec![
                     ("expected", list(offer.row, tools.to_vec())),
                     ("exact", flag(node, self.is_on("should_exact_match"))),
                     ("ordered", flag(node, self.is_on("should_consider_ordering"))),
-                    ("input", flag(node, compares("input"))),
-                    ("output", flag(node, compares("output"))),
+                    ("input", flag(node, self.names("input"))),
+                    ("output", flag(node, self.names("output"))),
                     ("strict", flag(node, self.is_strict)),
                     ("threshold", number(node, self.threshold)),
                 ];
@@ -337,4 +468,106 @@ impl Metric {
         };
         Ok(grader(node, id, vec![check], true, 1.0))
     }
+}
+
+/// Reads `evaluation_params`, which names what a judge sees.
+fn parameters(node: &Node, problems: &mut Problems) -> Vec<&'static str> {
+    let known = || ALWAYS_SEEN.into_iter().chain(USUAL).chain(SEEN);
+    let items = list_items(node);
+    if items.is_empty() {
+        problems.push(node.error("`evaluation_params` is empty"));
+    }
+    let mut named = Vec::with_capacity(items.len());
+    for item in items {
+        let written = item.as_str().unwrap_or_default();
+        match known().find(|known| *known == parameter(written)) {
+            Some(known) => named.push(known),
+            None => {
+                let problem = item.error(format!("judges do not see `{written}`"));
+                let help = format!("they can see {}", known().collect::<Vec<_>>().join(", "));
+                problems.push(problem.suggest(nearest(written, known())).help(help));
+            }
+        }
+    }
+    named
+}
+
+/// Reads which parts of a call are compared: `evaluation_params`, or `compare` with the names of trialrun.
+fn compared_parts(fields: &mut Fields<'_>, problems: &mut Problems) -> Option<Vec<&'static str>> {
+    let there = fields.get("evaluation_params").filter(|node| !is_null(node));
+    let here = fields.get("compare");
+    if let (Some(_), Some(node)) = (there, here) {
+        problems.push(node.error("`compare` and `evaluation_params` cannot be combined; use one of them"));
+    }
+    let mut compared = Vec::new();
+    for item in there.map(list_items).unwrap_or_default() {
+        let written = item.as_str().unwrap_or_default();
+        match PARTS_OF_CALLS.iter().find(|(name, _)| *name == parameter(written)) {
+            Some((_, part)) => compared.push(*part),
+            None => {
+                let names = PARTS_OF_CALLS.map(|(name, _)| name);
+                let problem = item.error(format!("`{written}` is not a part of a call that can be compared"));
+                problems.push(problem.suggest(nearest(written, names)).help(format!("they are {}", names.join(", "))));
+            }
+        }
+    }
+    if let Some(node) = here {
+        let part = |item: &Node| PARTS_OF_CALLS.iter().map(|(_, part)| *part).find(|part| item.as_str() == Some(*part));
+        match &node.kind {
+            NodeKind::List(items) if items.iter().all(|item| part(item).is_some()) => {
+                compared.extend(items.iter().filter_map(part));
+            }
+            _ => problems.push(node.error("`compare` must be a list of `input` and `output`")),
+        }
+    }
+    Some(compared)
+}
+
+fn is_null(node: &Node) -> bool {
+    matches!(node.kind, NodeKind::Null)
+}
+
+/// Returns the value of a parameter that is written as in Python (`SingleTurnParams.INPUT`) or as its value (`input`).
+fn parameter(written: &str) -> String {
+    written.rsplit('.').next().unwrap_or(written).to_lowercase()
+}
+
+/// Reads `rubric`: what the scores mean, sorted by score.
+fn meanings(node: &Node, problems: &mut Problems) -> Vec<Meaning> {
+    let items = match &node.kind {
+        NodeKind::List(items) => items.as_slice(),
+        _ => {
+            problems.push(node.error(format!("`rubric` must be a list, not {}", node.kind_name())));
+            &[]
+        }
+    };
+    let mut meanings: Vec<Meaning> = items.iter().filter_map(|item| meaning(item, problems)).collect();
+    meanings.sort_by_key(|meaning| meaning.first);
+    let next = meanings.iter().skip(1);
+    if let Some((one, other)) = meanings.iter().zip(next).find(|(one, other)| one.last >= other.first) {
+        let problem = format!("the scores {} to {} and {} to {} overlap", one.first, one.last, other.first, other.last);
+        problems.push(node.error(problem));
+    }
+    meanings
+}
+
+fn meaning(item: &Node, problems: &mut Problems) -> Option<Meaning> {
+    let mut fields = Fields::of(item, "an item of `rubric`", problems)?;
+    let range = fields.require("score_range", problems);
+    let text = fields.required_text("expected_outcome", problems);
+    fields.finish(problems);
+    let score = |node: &Node| match &node.kind {
+        NodeKind::Number(number) => as_whole(number).filter(|score| *score <= HIGHEST_SCORE),
+        _ => None,
+    };
+    let range = range?;
+    match list_items(range) {
+        [first, last] => match (score(first), score(last)) {
+            (Some(first), Some(last)) if first <= last => return Some(Meaning { first, last, text: text? }),
+            _ => {}
+        },
+        _ => {}
+    }
+    problems.push(range.error("`score_range` must be two whole numbers from 0 to 10, the lower one first"));
+    None
 }

@@ -3,7 +3,8 @@
 use model::decode::{Fields, Problems};
 use model::{AssertionSpec, Node, NodeKind, nearest};
 
-use crate::format::foreign::{assertion, check, grader, list, share, text, undecided, whole};
+use crate::coverage::Treatment;
+use crate::format::foreign::{Keys, Reading, assertion, check, grader, list, share, text, undecided, whole};
 
 /// Scorers, with a reason for those that are undecided.
 const SCORERS: [(&str, Option<&str>); 12] = [
@@ -31,25 +32,31 @@ pub(super) struct Scorer {
     fields: Vec<(&'static str, Node)>,
     /// Instructions for a judge.
     instructions: Option<String>,
+    /// Which of several targets a judge requires; absent if the suite does not say.
+    required: Option<Required>,
 }
 
-/// Reads `scorers`, of which there must be one.
-pub(super) fn scorers(fields: &mut Fields<'_>, problems: &mut Problems) -> Vec<Scorer> {
-    let Some(node) = fields.get("scorers") else {
-        let problem = fields.node().error("a dataset of inspect needs `scorers`, because samples assert nothing");
-        problems.push(problem.help("for example `scorers: [match]`"));
-        return Vec::new();
-    };
-    let items = match &node.kind {
-        NodeKind::List(items) => items.as_slice(),
-        _ => std::slice::from_ref(node),
-    };
-    let scorers: Vec<Scorer> = items.iter().filter_map(|item| scorer(item, problems)).collect();
-    if items.is_empty() {
-        problems.push(node.error("`scorers` is empty, so nothing is asserted"));
-    }
-    scorers
+/// Which of several targets are required.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Required {
+    All,
+    Any,
 }
+
+/// Consequences of ignoring arguments of judges that change no verdict here.
+const IGNORED: [(&str, &str); 4] = [
+    ("model", "the judge of the run decides"),
+    ("model_role", "the judge of the run decides"),
+    ("reducer", "the majority of the judges of the run decides"),
+    ("include_history", "judges get the conversation"),
+];
+
+/// Arguments without which a verdict would differ, and what to write instead.
+const REFUSED: [(&str, &str); 3] = [
+    ("template", "judges have the prompts of trialrun; write the criterion as `instructions`"),
+    ("grade_pattern", "judges answer in a form of trialrun"),
+    ("partial_credit", "an answer is right or wrong"),
+];
 
 /// Returns the name and the arguments of an item: `NAME`, or `{NAME: {…}}`.
 pub(super) fn named<'n>(item: &'n Node, what: &str, problems: &mut Problems) -> Option<(&'n str, Option<&'n Node>)> {
@@ -65,58 +72,131 @@ pub(super) fn named<'n>(item: &'n Node, what: &str, problems: &mut Problems) -> 
     }
 }
 
-fn scorer(item: &Node, problems: &mut Problems) -> Option<Scorer> {
-    let (name, arguments) = named(item, "a scorer", problems)?;
-    let Some((kind, reason)) = SCORERS.iter().find(|(known, _)| *known == name) else {
-        let problem = item.error(format!("unknown scorer `{name}`"));
-        problems.push(problem.suggest(nearest(name, SCORERS.iter().map(|(known, _)| *known))));
-        return None;
-    };
-    let mut scorer = Scorer { node: item.clone(), kind, reason: *reason, fields: Vec::new(), instructions: None };
-    let Some(arguments) = arguments.filter(|_| reason.is_none()) else {
-        if matches!(*kind, "pattern" | "answer") {
-            problems.push(item.error(format!("`{kind}` needs a `pattern`")));
+/// Returns the items of a list, or the only one.
+pub(super) fn list_items(node: &Node) -> &[Node] {
+    match &node.kind {
+        NodeKind::List(items) => items,
+        _ => std::slice::from_ref(node),
+    }
+}
+
+impl Reading<'_> {
+    /// Reads `scorers`, of which there must be one.
+    pub(super) fn scorers(&mut self, fields: &mut Fields<'_>) -> Vec<Scorer> {
+        let Some(node) = fields.get("scorers") else {
+            let problem = fields.node().error("a dataset of inspect needs `scorers`, because samples assert nothing");
+            self.found.push(problem.help("for example `scorers: [match]`"));
+            return Vec::new();
+        };
+        let items = list_items(node);
+        if items.is_empty() {
+            self.found.push(node.error("`scorers` is empty, so nothing is asserted"));
         }
-        return Some(scorer);
-    };
-    let mut fields = Fields::of(arguments, "the arguments of a scorer", problems)?;
-    let mut add = |key, node: Option<&Node>| scorer.fields.extend(node.map(|node| (key, node.clone())));
-    match *kind {
-        "match" => {
-            let places = [("begin", ()), ("end", ()), ("any", ()), ("exact", ())];
-            fields.choice("location", &places, problems);
-            add("location", fields.get("location"));
-            fields.boolean("numeric", problems);
-            add("numeric", fields.get("numeric"));
-        }
-        "pattern" => {
-            fields.required_text("pattern", problems);
-            add("pattern", fields.get("pattern"));
-            fields.boolean("match_all", problems);
-            add("match_all", fields.get("match_all"));
-        }
-        "answer" => {
-            fields.require("pattern", problems);
-            fields.choice("pattern", &[("letter", ()), ("word", ()), ("line", ())], problems);
-            add("pattern", fields.get("pattern"));
-        }
-        "f1" => {
-            fields.texts("stop_words", problems);
-            add("stop_words", fields.get("stop_words"));
-            if let Some(node) = fields.get("threshold") {
-                add("threshold", share(node, "threshold", problems).map(|_| node));
+        items.iter().filter_map(|item| self.scorer(item)).collect()
+    }
+
+    /// Records the arguments of a scorer or a metric. A refused one that is null or false is not used there either.
+    pub(super) fn close_arguments(
+        &mut self,
+        mut fields: Fields<'_>,
+        path: &str,
+        ignored: &Keys<'static>,
+        refused: &Keys<'static>,
+    ) {
+        let NodeKind::Map(entries) = &fields.node().kind else { return };
+        let unread: Vec<&str> = fields.unread().map(|(name, _)| name.value.as_str()).collect();
+        for (name, value) in entries {
+            let key = name.value.as_str();
+            let full = format!("{path}.{key}");
+            let of = |keys: &Keys<'static>| keys.iter().find(|(known, _)| *known == key).copied();
+            let is_used = !matches!(value.kind, NodeKind::Null | NodeKind::Bool(false));
+            if let Some((known, consequence)) = of(ignored) {
+                fields.get(known);
+                self.ignore(&full, consequence, value);
+            } else if let Some((known, consequence)) = of(refused).filter(|_| is_used) {
+                fields.get(known);
+                self.refuse(&full, consequence, value);
+            } else if !unread.contains(&key) {
+                self.keys.add(full, Treatment::Honoured, None, value.source.excerpt(name.span));
+            } else if let Some((known, _)) = of(refused) {
+                fields.get(known);
             }
         }
-        "model_graded_qa" | "model_graded_fact" => {
-            scorer.instructions = fields.text("instructions", problems);
+        fields.finish(&mut self.found);
+    }
+
+    fn scorer(&mut self, item: &Node) -> Option<Scorer> {
+        let (name, arguments) = named(item, "a scorer", &mut self.found)?;
+        let Some((kind, reason)) = SCORERS.iter().find(|(known, _)| *known == name) else {
+            let problem = item.error(format!("unknown scorer `{name}`"));
+            self.found.push(problem.suggest(nearest(name, SCORERS.iter().map(|(known, _)| *known))));
+            return None;
+        };
+        let key = format!("scorers[]: {kind}");
+        match reason {
+            Some(reason) => self.ignore(&key, &format!("the assertion is undecided: {reason}"), item),
+            None => self.keys.add(key, Treatment::Honoured, None, item.excerpt()),
         }
-        _ => {}
+        let mut scorer = Scorer {
+            node: item.clone(),
+            kind,
+            reason: *reason,
+            fields: Vec::new(),
+            instructions: None,
+            required: None,
+        };
+        let Some(arguments) = arguments.filter(|_| reason.is_none()) else {
+            if matches!(*kind, "pattern" | "answer") {
+                self.found.push(item.error(format!("`{kind}` needs a `pattern`")));
+            }
+            return Some(scorer);
+        };
+        let mut fields = Fields::of(arguments, "the arguments of a scorer", &mut self.found)?;
+        let mut add = |key, node: Option<&Node>| scorer.fields.extend(node.map(|node| (key, node.clone())));
+        match *kind {
+            "match" => {
+                let places = [("begin", ()), ("end", ()), ("any", ()), ("exact", ())];
+                fields.choice("location", &places, &mut self.found);
+                add("location", fields.get("location"));
+                fields.boolean("numeric", &mut self.found);
+                add("numeric", fields.get("numeric"));
+            }
+            "pattern" => {
+                fields.required_text("pattern", &mut self.found);
+                add("pattern", fields.get("pattern"));
+                fields.boolean("match_all", &mut self.found);
+                add("match_all", fields.get("match_all"));
+            }
+            "answer" => {
+                fields.require("pattern", &mut self.found);
+                fields.choice("pattern", &[("letter", ()), ("word", ()), ("line", ())], &mut self.found);
+                add("pattern", fields.get("pattern"));
+            }
+            "f1" => {
+                fields.texts("stop_words", &mut self.found);
+                add("stop_words", fields.get("stop_words"));
+                if let Some(node) = fields.get("threshold") {
+                    add("threshold", share(node, "threshold", &mut self.found).map(|_| node));
+                }
+            }
+            "model_graded_qa" | "model_graded_fact" => {
+                scorer.instructions = fields.text("instructions", &mut self.found);
+                scorer.required =
+                    fields.choice("require", &[("all", Required::All), ("any", Required::Any)], &mut self.found);
+            }
+            _ => {}
+        }
+        if matches!(*kind, "match" | "includes" | "pattern")
+            && fields.boolean("ignore_case", &mut self.found) == Some(false)
+        {
+            scorer.fields.push(("case", crate::format::foreign::flag(item, true)));
+        }
+        let is_judged = kind.starts_with("model_graded");
+        let (ignored, refused): (&Keys<'static>, &Keys<'static>) =
+            if is_judged { (&IGNORED, &REFUSED) } else { (&[], &[]) };
+        self.close_arguments(fields, &format!("scorers[{kind}]"), ignored, refused);
+        Some(scorer)
     }
-    if matches!(*kind, "match" | "includes" | "pattern") && fields.boolean("ignore_case", problems) == Some(false) {
-        scorer.fields.push(("case", crate::format::foreign::flag(item, true)));
-    }
-    fields.finish(problems);
-    Some(scorer)
 }
 
 impl Scorer {
@@ -148,7 +228,7 @@ impl Scorer {
             let criterion = self.instructions.as_deref().unwrap_or(usual);
             let fields = vec![
                 ("criteria", list(node, vec![text(node, criterion)])),
-                ("expected", text(row, targets.join("\n"))),
+                ("expected", text(row, self.expected(targets)?)),
             ];
             return Ok(assertion(node, id, "rubric", fields, 1.0));
         }
@@ -165,6 +245,32 @@ impl Scorer {
         }
         fields.extend(self.fields.iter().cloned());
         Ok(grader(node, id, vec![check(node, "scorer", fields)], true, 1.0))
+    }
+
+    /// Returns the expected answer for a judge. There, a judge gets several targets as one text without anything
+    /// between them, which does not say if one of them is enough.
+    ///
+    /// # Errors
+    /// Returns the reason if it is not known which targets are required.
+    fn expected(&self, targets: &[String]) -> Result<String, String> {
+        let targets: Vec<&str> =
+            targets.iter().map(|target| target.trim()).filter(|target| !target.is_empty()).collect();
+        if let [target] = targets.as_slice() {
+            return Ok((*target).to_owned());
+        }
+        let title = match self.required {
+            Some(Required::Any) => "One of these expected answers is enough:",
+            Some(Required::All) => "The expected answer is all of these together:",
+            None => {
+                let kind = self.kind;
+                return Err(format!(
+                    "the sample has several targets, and `{kind}` does not say if one is enough; write \
+                     `{{ {kind}: {{ require: any }} }}` or `require: all`"
+                ));
+            }
+        };
+        let lines = targets.iter().map(|target| format!("\n- {target}"));
+        Ok(std::iter::once(title.to_owned()).chain(lines).collect())
     }
 
     pub(super) fn name(&self) -> &'static str {

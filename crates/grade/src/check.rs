@@ -53,13 +53,15 @@ enum Written {
     At(SourceLocation),
     /// The head of a case without assertions.
     Head(Excerpt),
+    /// The head of a case, for a check that is not written there and must be met whatever the score is.
+    Added(Excerpt),
 }
 
 impl Written {
     fn excerpt(&self) -> Excerpt {
         match self {
             Self::At(place) => place.excerpt(),
-            Self::Head(head) => head.clone(),
+            Self::Head(head) | Self::Added(head) => head.clone(),
         }
     }
 }
@@ -262,7 +264,7 @@ impl Check {
             source: Some(source),
             title: finding.title.or_else(|| self.title.clone()),
             judged: self.asks_judge(),
-            implicit: self.kind == FaultsReached::KIND,
+            implicit: matches!(self.source, Written::Added(_)),
             ..finding
         }
     }
@@ -399,7 +401,7 @@ fn reached_check(place: Excerpt) -> Check {
         weight: 0.0,
         title: Some("the trial met the faults of its case".to_owned()),
         about: AssertionScope::Trial,
-        source: Written::Head(place),
+        source: Written::Added(place),
         matcher: Arc::new(FaultsReached),
         judges: None,
     }
@@ -413,7 +415,7 @@ fn integrity_check(case: &Case) -> Check {
         weight: 0.0,
         title: Some("the agent did not tamper with its grading".to_owned()),
         about: AssertionScope::Trial,
-        source: Written::Head(case.source.clone()),
+        source: Written::Added(case.source.clone()),
         matcher: Arc::new(IntegrityClean),
         judges: None,
     }

@@ -185,6 +185,23 @@ fn an_argument_that_resembles_a_known_one_is_an_error() {
 }
 
 #[test]
+fn signs_of_tampering_fail_a_trial_that_must_have_none_whatever_its_score_is() {
+    let context = Context { requires_integrity: true, ..Context::default() };
+    let scored = Some(Scoring { max_score: 1.0, pass_score: 1.0 });
+    for (pattern, scoring, not) in [("x", None, false), ("x", scored, false), ("y", None, true)] {
+        let outcome = |story: EvidenceBuilder| {
+            let about = [json!({"id": "a", "type": "output_contains", "pattern": pattern})];
+            let case = Case { ruling: OutcomeRule { scoring, not }, ..case(&about) };
+            let (checks, _) = compile(&case, &context);
+            Outcome::of(&grade(&checks, &story.evidence()), &Ending::Finished, &case.ruling)
+        };
+        let story = || EvidenceBuilder::new().answer("x");
+        assert_eq!(outcome(story()), Outcome::Passed, "{pattern}");
+        assert_eq!(outcome(story().changed("tests/test_basket.py")), Outcome::Failed, "{pattern}");
+    }
+}
+
+#[test]
 fn a_case_that_asserts_nothing_is_undecided() {
     let outcome_of = |case: &Case| {
         let (checks, problems) = compile(case, &Context::default());

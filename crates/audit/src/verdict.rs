@@ -71,8 +71,10 @@ pub struct Verdict {
 impl Verdict {
     /// Returns the verdict in a record.
     pub fn of(by: Cause, record: TrialRecord) -> Self {
-        let mut open = record.findings.iter().filter(|finding| finding.status == Status::Undecided);
-        let is_left_to_judge = record.outcome == Outcome::Undecided && open.all(|finding| finding.judged);
+        let only_judge_missing = Finding::decisive(&record.findings)
+            .filter(|finding| finding.status == Status::Undecided)
+            .all(|finding| finding.judged);
+        let is_left_to_judge = record.outcome == Outcome::Undecided && only_judge_missing;
         let findings = record.findings.into_iter().filter(|finding| !finding.implicit).collect();
         Self { by, outcome: record.outcome, reason: record.reason, is_left_to_judge, findings }
     }

@@ -49,7 +49,7 @@ pub struct Finding {
     /// Score from 0 to 1; absent if undecided.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub score: Option<f64>,
-    /// Share of the trial's score.
+    /// Share of the trial's score. With 0, it is usually only shown, see [`Finding::decisive`].
     pub weight: f64,
     /// Reason in one line.
     #[serde(rename = "because")]
@@ -170,6 +170,13 @@ impl Finding {
             source,
             ..Self::default()
         }
+    }
+
+    /// Returns those of a trial's `findings` that can decide it. A finding with a weight of 0 is only shown, unless it is
+    /// implicit or nothing that is written in the case has a weight.
+    pub fn decisive(findings: &[Self]) -> impl Iterator<Item = &Self> {
+        let has_weights = findings.iter().any(|finding| !finding.implicit && finding.weight != 0.0);
+        findings.iter().filter(move |finding| finding.implicit || finding.weight != 0.0 || !has_weights)
     }
 
     /// Returns the lowest and the highest possible score, from 0 to 1.

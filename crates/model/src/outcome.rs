@@ -31,7 +31,8 @@ impl Outcome {
         [Self::Passed, Self::Failed, Self::Undecided, Self::Broken, Self::Stale, Self::Skipped, Self::Cancelled];
 
     /// Computes the outcome from the findings and the ending. Infrastructure trouble never counts against an agent and
-    /// never lets it pass. `ruling` is the rule to apply; implicit findings must be met under any ruling.
+    /// never lets it pass. `ruling` is the rule to apply; implicit findings must be met under any ruling. Findings that
+    /// have no weight do not decide, see [`Finding::decisive`].
     pub fn of(findings: &[Finding], ending: &Ending, ruling: &OutcomeRule) -> Self {
         match ending {
             Ending::ProviderFailed { .. }
@@ -44,7 +45,7 @@ impl Outcome {
             Ending::Finished | Ending::GaveUp { .. } | Ending::OutOfBudget { .. } | Ending::TimedOut { .. } => {}
         }
         let any = |implicit: bool, status: Status| {
-            findings.iter().any(|finding| finding.implicit == implicit && finding.status == status)
+            Finding::decisive(findings).any(|finding| finding.implicit == implicit && finding.status == status)
         };
         if any(true, Status::Unmet) {
             return Self::Failed;
@@ -67,7 +68,7 @@ impl Outcome {
     /// Returns `None` if no finding written in the case is decided. Undecided findings are excluded and never decide
     /// the verdict in either direction.
     pub fn of_decided(findings: &[Finding], ruling: &OutcomeRule) -> Option<bool> {
-        let decided: Vec<&Finding> = findings.iter().filter(|finding| finding.is_decided()).collect();
+        let decided: Vec<&Finding> = Finding::decisive(findings).filter(|finding| finding.is_decided()).collect();
         let mut written = decided.iter().filter(|finding| !finding.implicit).peekable();
         written.peek()?;
         if decided.iter().any(|finding| finding.implicit && finding.status == Status::Unmet) {
@@ -247,4 +248,29 @@ impl Scoring {
 fn points(score: f64) -> String {
     let rounded = (score * 100.0).round() / 100.0;
     if rounded == 0.0 { "0".into() } else { rounded.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_finding_without_weight_does_not_decide_unless_nothing_has_one() {
+        let finding = |status: Status, weight: f64| Finding { id: "f".into(), status, weight, ..Finding::default() };
+        let of = |findings: &[Finding]| {
+            let rule = OutcomeRule::default();
+            (Outcome::of(findings, &Ending::Finished, &rule), Outcome::of_decided(findings, &rule))
+        };
+        let met = finding(Status::Met, 1.0);
+        for other in [Status::Met, Status::Unmet, Status::Undecided] {
+            let other = finding(other, 0.0);
+            assert_eq!(of(&[met.clone(), other.clone()]), (Outcome::Passed, Some(true)), "{other:?}");
+            let open = [finding(Status::Undecided, 1.0), other];
+            assert_eq!(of(&open), (Outcome::Undecided, None), "{open:?}");
+        }
+        assert_eq!(of(&[finding(Status::Unmet, 0.0)]).0, Outcome::Failed);
+        assert_eq!(of(&[finding(Status::Undecided, 0.0)]).0, Outcome::Undecided);
+        let required = Finding { implicit: true, ..finding(Status::Unmet, 0.0) };
+        assert_eq!(of(&[met, required]).0, Outcome::Failed);
+    }
 }

@@ -335,18 +335,20 @@ impl TrialRecord {
 
     /// Returns met / (met + unmet) of the assertions; `None` if no assertion was decided. Implicit findings, such as an
     /// exceeded budget, count only if they are unmet. Otherwise every limit that is kept would raise the share.
-    /// Assertions about the use of the skill do not count, because only the arm with the skill has them.
+    /// Assertions about the use of the skill do not count, because only the arm with the skill has them, nor do those
+    /// without weight.
     pub fn met_share(&self) -> Option<f64> {
-        let decided = || self.findings.iter().filter(|finding| finding.is_decided() && !finding.is_about_skill_use());
+        let counts = |finding: &&Finding| finding.is_decided() && !finding.is_about_skill_use();
+        let decided = || Finding::decisive(&self.findings).filter(counts);
         let written = decided().filter(|finding| !finding.implicit).count();
         let met = decided().filter(|finding| finding.status == Status::Met && !finding.implicit).count() as f64;
         let unmet = decided().filter(|finding| finding.status == Status::Unmet).count() as f64;
         (written > 0).then(|| met / (met + unmet))
     }
 
-    /// Returns the number of findings that could not be decided, or only in part.
+    /// Returns the number of findings that could not be decided, or only in part. Those without weight do not count.
     pub fn undecided(&self) -> usize {
-        self.findings.iter().filter(|finding| !finding.is_decided()).count()
+        Finding::decisive(&self.findings).filter(|finding| !finding.is_decided()).count()
     }
 
     /// Returns `Some(true)` if the decided findings pass; `None` if the trial was not graded, or no assertion was
@@ -369,7 +371,8 @@ impl TrialRecord {
 
     /// Returns `true` if only judgements are missing, because the trial is not in the sample that the judge decides.
     pub fn is_not_judged(&self) -> bool {
-        let lacks_only_judgements = || self.findings.iter().all(|finding| finding.is_decided() || finding.judged);
+        let lacks_only_judgements =
+            || Finding::decisive(&self.findings).all(|finding| finding.is_decided() || finding.judged);
         self.judge_sampled == Some(false)
             && self.outcome == Outcome::Undecided
             && self.decided_pass() != Some(false)

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use model::{
-    AgentInfo, AuxiliaryUsage, DecisionRecord, Gate, GateResult, Outcome, RunInfo, Status, Summary, TrialRecord,
+    AgentInfo, AuxiliaryUsage, DecisionRecord, Finding, Gate, GateResult, Outcome, RunInfo, Status, Summary,
+    TrialRecord,
 };
 
 use crate::arms::Arms;
@@ -71,7 +72,7 @@ pub(crate) fn without_result(record: &TrialRecord) -> Option<&str> {
     match record.outcome {
         _ if record.is_baseline() || record.quarantine.is_some() || record.is_not_judged() => None,
         Outcome::Undecided => {
-            let open = record.findings.iter().find(|finding| finding.status == Status::Undecided);
+            let open = Finding::decisive(&record.findings).find(|finding| finding.status == Status::Undecided);
             open.map(|finding| finding.reason.as_str()).or(record.reason.as_deref())
         }
         Outcome::Broken | Outcome::Stale => record.reason.as_deref(),

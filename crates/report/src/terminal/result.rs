@@ -123,10 +123,13 @@ fn turned(record: &TrialRecord) -> Option<&'static str> {
 }
 
 /// Returns `true` if a finding is a reason why the trial did not pass. An unmet finding is not a reason if the trial
-/// has no verdict, passed by its score, or has `not`.
+/// has no verdict, passed by its score, or has `not`, or if the finding has no weight.
 pub(crate) fn counts(found: &Finding, record: &TrialRecord) -> bool {
     let is_wanted = record.not && !found.implicit && found.status == Status::Unmet;
-    found.status != Status::Met && matches!(record.outcome, Outcome::Failed | Outcome::Undecided) && !is_wanted
+    found.status != Status::Met
+        && matches!(record.outcome, Outcome::Failed | Outcome::Undecided)
+        && !is_wanted
+        && Finding::decisive(&record.findings).any(|decisive| decisive.id == found.id)
 }
 
 /// Returns `true` if a met finding earned less than its full share of a score that was too low.

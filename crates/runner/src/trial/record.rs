@@ -158,7 +158,7 @@ fn share(findings: &[Finding]) -> Option<f64> {
 fn open_because(findings: &[Finding], ruling: &OutcomeRule) -> Option<String> {
     let reason = first_of(findings, Status::Undecided, false)
         .or_else(|| ruling.scoring.and_then(|scoring| scoring.reason(findings)))?;
-    let open = findings.iter().filter(|finding| !finding.is_decided()).count();
+    let open = Finding::decisive(findings).filter(|finding| !finding.is_decided()).count();
     let noun = if open == 1 { "assertion" } else { "assertions" };
     Some(match Outcome::of_decided(findings, ruling) {
         Some(true) => format!("passed except for {open} undecided {noun}: {reason}"),
@@ -168,14 +168,14 @@ fn open_because(findings: &[Finding], ruling: &OutcomeRule) -> Option<String> {
 
 /// Returns `true` if all undecided findings are a judge's.
 fn is_judges(findings: &[Finding]) -> bool {
-    let mut open = findings.iter().filter(|finding| finding.status == Status::Undecided).peekable();
+    let mut open = Finding::decisive(findings).filter(|finding| finding.status == Status::Undecided).peekable();
     open.peek().is_some() && open.all(|finding| finding.judged)
 }
 
-/// Returns the first finding with `status` and the number of others. If the act phase ended badly, this is the cause
+/// Returns the first decisive finding with `status` and the number of others. If the act phase ended badly, this is the cause
 /// of the rest, so the implicit finding about the ending comes first.
 fn first_of(findings: &[Finding], status: Status, ended_badly: bool) -> Option<String> {
-    let all: Vec<&Finding> = findings.iter().filter(|finding| finding.status == status).collect();
+    let all: Vec<&Finding> = Finding::decisive(findings).filter(|finding| finding.status == status).collect();
     let of_ending = all.iter().find(|finding| ended_badly && finding.implicit);
     let first = of_ending.or_else(|| all.first())?;
     let rest = if all.len() > 1 { format!(" (and {} more)", all.len() - 1) } else { String::new() };

@@ -39,8 +39,13 @@ impl Settings {
     /// Sets the score that a trial of the case needs.
     pub(super) fn rule(&self, case: &mut Case) {
         let total: f64 = case.assertions.iter().map(|spec| spec.weight).sum();
-        if let Some(threshold) = self.threshold.filter(|_| total > 0.0) {
-            case.ruling.scoring = Some(Scoring::with_share(total, threshold));
+        match self.threshold.filter(|_| total > 0.0) {
+            Some(threshold) => case.ruling.scoring = Some(Scoring::with_share(total, threshold)),
+            // Every grader must pass, also one without weight.
+            None => {
+                let weightless = case.assertions.iter_mut().filter(|spec| spec.weight == 0.0);
+                weightless.for_each(|spec| spec.weight = 1.0);
+            }
         }
     }
 }

@@ -31,7 +31,7 @@ pub(super) struct ByModel {
 
 #[derive(Debug)]
 enum Test {
-    /// The answer is similar to one of the texts.
+    /// The answer is similar to one of the texts; with `not-`, to none of them.
     Similar { texts: Vec<String>, measure: Measure, threshold: f64 },
     /// The answer is in none of these categories, or in none at all.
     Moderation { categories: Vec<String> },
@@ -127,7 +127,7 @@ impl Hosted for ByModel {
                 vectors.and_then(|vectors| {
                     let (answer, wanted) = vectors.split_first()?;
                     let each = wanted.iter().map(|wanted| compared(answer, wanted, *measure, *threshold, self.inverse));
-                    best(each.collect::<Option<Vec<_>>>()?)
+                    decisive(each.collect::<Option<Vec<_>>>()?, self.inverse)
                 })
             }
             Test::Moderation { categories } => flagged(&response["results"], categories, self.inverse),
@@ -175,9 +175,14 @@ fn compared(one: &[f64], other: &[f64], measure: Measure, threshold: f64, invers
     Some(Graded { pass: is_near != inverse, score: score.clamp(0.0, 1.0), reason })
 }
 
-/// Returns the best of some results: one that passes is enough.
-fn best(results: Vec<Graded>) -> Option<Graded> {
-    results.into_iter().max_by(|one, other| one.pass.cmp(&other.pass).then(one.score.total_cmp(&other.score)))
+/// Returns the result that decides: the best of all, because one similar text is enough. With `inverse`, the worst, because
+/// no text may be similar.
+fn decisive(results: Vec<Graded>, inverse: bool) -> Option<Graded> {
+    let compare = |one: &Graded, other: &Graded| one.pass.cmp(&other.pass).then(one.score.total_cmp(&other.score));
+    match inverse {
+        false => results.into_iter().max_by(compare),
+        true => results.into_iter().min_by(compare),
+    }
 }
 
 /// Returns the result of moderation: no category, or none of `categories`, may be flagged.
@@ -221,8 +226,13 @@ mod tests {
         }
         assert!(compared(&[1.0], &[1.0, 0.0], Measure::Cosine, 0.5, false).is_none());
         assert!(compared(&[0.0], &[0.0], Measure::Cosine, 0.5, false).is_none());
-        let some = best(vec![Graded::plain(false, "a"), Graded::plain(true, "b")]).unwrap();
-        assert_eq!(some.reason, "b");
+    }
+
+    #[test]
+    fn one_similar_text_is_enough_and_with_not_it_is_too_many() {
+        let results = || vec![Graded::plain(false, "a"), Graded::plain(true, "b")];
+        assert_eq!(decisive(results(), false).unwrap().reason, "b");
+        assert_eq!(decisive(results(), true).unwrap().reason, "a");
     }
 
     #[test]

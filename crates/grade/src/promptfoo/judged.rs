@@ -4,44 +4,45 @@ use model::decode::Problems;
 use model::{Evidence, Node, Status};
 
 use super::{Entry, Graded, kind_of, number, strings};
-use crate::judge::reading::{reasoning, split};
+use crate::judge::reading::{points, reasoning, split};
 use crate::judge::{self, Criterion, Form, Judged, Material, Question, Quoted, Votes, prompt};
 use crate::verdict::Verdict;
 
 /// Highest score of assertions that have a threshold.
 const SCALE: u64 = 11;
 
-/// Types, with `true` if a score decides, and the threshold of the score if the assertion has none.
-const TYPES: [(&str, bool, f64); 11] = [
-    ("llm-rubric", false, 0.0),
-    ("agent-rubric", false, 0.0),
-    ("model-graded-closedqa", false, 0.0),
-    ("trajectory:goal-success", false, 0.0),
-    ("factuality", false, 0.0),
-    ("model-graded-factuality", false, 0.0),
-    ("g-eval", true, 0.7),
-    ("answer-relevance", true, 0.0),
-    ("context-faithfulness", true, 0.0),
-    ("context-recall", true, 0.0),
-    ("context-relevance", true, 0.0),
+/// Types, with the threshold of an assertion that has none. If there is no such threshold, the judge says whether the
+/// criteria hold, without a score.
+const TYPES: [(&str, Option<f64>); 11] = [
+    ("llm-rubric", None),
+    ("agent-rubric", None),
+    ("model-graded-closedqa", None),
+    ("trajectory:goal-success", None),
+    ("factuality", None),
+    ("model-graded-factuality", None),
+    ("g-eval", Some(0.7)),
+    ("answer-relevance", Some(0.5)),
+    ("context-faithfulness", Some(0.5)),
+    ("context-recall", Some(0.5)),
+    ("context-relevance", Some(0.5)),
 ];
 
 /// Judged assertion.
 #[derive(Debug)]
 pub(super) struct Rubric {
+    /// Type as it is written.
+    kind: String,
     task: String,
     criteria: Vec<String>,
-    /// Score that is needed, from 0 to 1; a mark decides without it.
+    /// Score that is needed, above 0 and up to 1; a mark decides without it.
     threshold: Option<f64>,
     inverse: bool,
     counts: bool,
-    /// True if a score of exactly the threshold is not enough, because any answer would pass otherwise.
-    must_exceed: bool,
 }
 
 /// Returns `true` if a judge decides `assertion`.
 pub(super) fn is_judged(assertion: &Node) -> bool {
-    kind_of(assertion).is_some_and(|(kind, _)| TYPES.iter().any(|(known, ..)| *known == kind))
+    kind_of(assertion).is_some_and(|(kind, _)| TYPES.iter().any(|(known, _)| *known == kind))
         && assertion.get("undecided").is_none()
 }
 
@@ -51,7 +52,7 @@ pub(super) fn read(assertion: &Node, entry: &Entry<'_>, problems: &mut Problems)
         return None;
     }
     let (kind, inverse) = kind_of(assertion)?;
-    let (_, is_scored, usual) = *TYPES.iter().find(|(known, ..)| *known == kind)?;
+    let (_, usual) = *TYPES.iter().find(|(known, _)| *known == kind)?;
     let of_test = entry.node.get("transforms").filter(|_| has_transforms(entry));
     if let Some(node) = assertion.get("transform").or(of_test) {
         let problem = node.error("`transform` cannot be combined with a judged assertion");
@@ -59,16 +60,9 @@ pub(super) fn read(assertion: &Node, entry: &Entry<'_>, problems: &mut Problems)
         return Some(None);
     }
     let Some((task, criteria)) = criteria(kind, assertion, entry, problems) else { return Some(None) };
-    let given = number(assertion, "threshold");
-    let threshold = given.or(is_scored.then_some(usual));
-    Some(Some(Rubric {
-        task,
-        criteria,
-        threshold,
-        inverse,
-        counts: entry.weight != 0.0,
-        must_exceed: threshold.is_some_and(|threshold| threshold <= 0.0),
-    }))
+    let threshold = number(assertion, "threshold").or(usual);
+    let kind = if inverse { format!("not-{kind}") } else { kind.to_owned() };
+    Some(Some(Rubric { kind, task, criteria, threshold, inverse, counts: entry.weight != 0.0 }))
 }
 
 /// Returns the task and the criteria of an assertion of the type `kind`. Problems are reported.
@@ -146,37 +140,62 @@ impl Judged for Rubric {
     }
 
     fn decide(&self, _: &Question, votes: &Votes<'_>) -> Verdict {
+        let decided = match self.threshold {
+            None => self.by_marks(votes),
+            Some(threshold) => self.by_scores(votes, threshold),
+        };
+        let Some(Graded { pass, score, reason }) = decided else { return Verdict::undecided(split(votes)) };
+        let verdict = match pass || !self.counts {
+            true => Verdict::met(reason),
+            false => Verdict { status: Status::Unmet, ..Verdict::met(reason) },
+        };
+        verdict.scored(score)
+    }
+}
+
+impl Rubric {
+    /// Returns the result if the judges say whether each criterion holds; `None` if they do not decide it.
+    fn by_marks(&self, votes: &Votes<'_>) -> Option<Graded> {
+        let marks: Vec<Option<bool>> = (0..self.criteria.len()).map(|index| votes.tally(index).majority()).collect();
+        let failed = marks.iter().position(|mark| *mark == Some(false));
+        let holds = failed.is_none();
+        if holds && marks.contains(&None) {
+            return None;
+        }
+        let (count, met) = (marks.len(), marks.iter().filter(|mark| **mark == Some(true)).count());
+        let found = match (count, holds) {
+            (1, true) => "the judge says that the criterion holds".to_owned(),
+            (1, false) => "the judge says that the criterion does not hold".to_owned(),
+            _ => format!("the judge says that {met} of {count} criteria hold"),
+        };
+        let kind = &self.kind;
+        let wanted = match (self.inverse, holds) {
+            (false, _) => String::new(),
+            (true, true) => format!(", and `{kind}` forbids that"),
+            (true, false) => format!(", as `{kind}` requires"),
+        };
+        let reasoning = reasoning(votes, failed.unwrap_or_default());
+        Some(self.graded(holds, met as f64 / count.max(1) as f64, format!("{found}{wanted}{reasoning}")))
+    }
+
+    /// Returns the result if the judges give each criterion a score; `None` if they do not decide it.
+    fn by_scores(&self, votes: &Votes<'_>, threshold: f64) -> Option<Graded> {
         let count = self.criteria.len();
-        let (holds, score) = match self.threshold {
-            None => {
-                let marks: Vec<Option<bool>> = (0..count).map(|index| votes.tally(index).majority()).collect();
-                let met = marks.iter().filter(|mark| **mark == Some(true)).count();
-                let holds = match marks.contains(&Some(false)) {
-                    true => Some(false),
-                    false => (!marks.contains(&None)).then_some(true),
-                };
-                (holds, met as f64 / count.max(1) as f64)
-            }
-            Some(threshold) => {
-                let scores: Vec<_> = (0..count).map(|index| votes.scores(index, SCALE, |mark| mark.score)).collect();
-                let share = |mean: f64| (mean - 1.0) / (SCALE - 1) as f64;
-                let mean = |of: fn(&judge::Scores) -> f64| {
-                    scores.iter().map(|scores| share(of(scores))).sum::<f64>() / count.max(1) as f64
-                };
-                let reaches = |score: f64| if self.must_exceed { score > 1e-9 } else { score >= threshold - 1e-9 };
-                let (least, most) = (reaches(mean(|all| all.min_mean)), reaches(mean(|all| all.max_mean)));
-                ((least == most).then_some(least), mean(judge::Scores::mean))
-            }
+        let scores: Vec<_> = (0..count).map(|index| votes.scores(index, SCALE, |mark| mark.score)).collect();
+        let share = |mean: f64| (mean - 1.0) / (SCALE - 1) as f64;
+        let mean = |of: fn(&judge::Scores) -> f64| {
+            scores.iter().map(|scores| share(of(scores))).sum::<f64>() / count.max(1) as f64
         };
-        let Some(holds) = holds else { return Verdict::undecided(split(votes)) };
-        let score = if self.inverse { 1.0 - score } else { score };
-        let needed = self.threshold.map_or_else(String::new, |threshold| format!(", and needs {threshold}"));
-        let reason = format!("the judge's score is {score:.2}{needed}{}", reasoning(votes, 0));
-        let graded = Graded { pass: holds != self.inverse, score, reason };
-        let verdict = match graded.pass || !self.counts {
-            true => Verdict::met(graded.reason),
-            false => Verdict { status: Status::Unmet, ..Verdict::met(graded.reason) },
-        };
-        verdict.scored(graded.score)
+        let reaches = |score: f64| score >= threshold - 1e-9;
+        let (least, most) = (reaches(mean(|all| all.min_mean)), reaches(mean(|all| all.max_mean)));
+        let score = mean(judge::Scores::mean);
+        let wanted = if self.inverse { "must be below" } else { "needs" };
+        let found = format!("the judge's score is {}, and {wanted} {threshold}", points(score));
+        (least == most).then(|| self.graded(least, score, format!("{found}{}", reasoning(votes, 0))))
+    }
+
+    /// Returns the result for criteria that hold or not, with the score of the judge.
+    fn graded(&self, holds: bool, score: f64, reason: String) -> Graded {
+        Graded { pass: holds != self.inverse, score: if self.inverse { 1.0 - score } else { score }, reason }
     }
 }

@@ -10,8 +10,10 @@ use serde_json::json;
 
 use super::*;
 use crate::check::{Check, compile, grade};
+use crate::consult::rehearse;
 use crate::consult_hosted::ask_hosted;
 use crate::example::EvidenceBuilder;
+use crate::judge;
 use crate::scripts::Scripts;
 
 /// Returns the findings of an assertion, or the problems with it.
@@ -312,6 +314,116 @@ fn a_set_needs_its_threshold_and_a_weight_of_0_does_not_decide() {
     assert!(findings(&assertion(judged), 1.0, &evidence).unwrap_err()[0].contains("cannot be part of an `assert-set`"));
     let finding = findings(&assertion(json!({"type": "contains", "value": "x"})), 0.0, &evidence).unwrap();
     assert_eq!((finding.status, finding.score), (Status::Met, Some(0.0)));
+}
+
+/// Returns the finding of a judged assertion if the judge answers with `answers`: the verdict and the score of each
+/// criterion.
+#[allow(clippy::needless_pass_by_value)]
+#[track_caller]
+fn judged(fields: Value, answers: &[(&str, u64)]) -> model::Finding {
+    let evidence = EvidenceBuilder::new().asks("Hi").answer("Hello").evidence();
+    let checks = compiled(&assertion(fields.clone()), 1.0).unwrap_or_else(|problems| panic!("{fields}: {problems:?}"));
+    let question = checks[0].judged().unwrap().question(&evidence).unwrap();
+    let is_scored = question.form.scale().is_some();
+    let row = |(criterion, (verdict, score)): (&judge::Criterion, &(&str, u64))| {
+        let mut row =
+            json!({"id": criterion.id, "quote": "Hello", "absent": false, "reasoning": format!("{verdict}.")});
+        match is_scored {
+            true => row["score"] = json!(score),
+            false => row["verdict"] = json!(verdict),
+        }
+        row
+    };
+    let rows: Vec<Value> = question.criteria.iter().zip(answers).map(row).collect();
+    rehearse(&checks[0], &evidence, &json!({"answers": rows})).unwrap_or_else(|problem| panic!("{fields}: {problem}"))
+}
+
+#[test]
+fn the_reason_of_a_judged_assertion_says_what_the_judge_found_and_what_is_wanted() {
+    let (met, violated) = (("met", 10), ("violated", 3));
+    let one = |kind: &str| json!({"type": kind, "value": "Is kind."});
+    let scored = |kind: &str| json!({"type": kind, "value": "Is kind.", "threshold": 0.8});
+    let both = |kind: &str| json!({"type": kind, "value": ["Is kind.", "Is short."]});
+    for (fields, answers, status, score, reason) in [
+        (one("llm-rubric"), vec![met], Status::Met, 1.0, "the judge says that the criterion holds: met."),
+        (
+            one("llm-rubric"),
+            vec![violated],
+            Status::Unmet,
+            0.0,
+            "the judge says that the criterion does not hold: violated.",
+        ),
+        (
+            one("not-llm-rubric"),
+            vec![violated],
+            Status::Met,
+            1.0,
+            "the judge says that the criterion does not hold, as `not-llm-rubric` requires: violated.",
+        ),
+        (
+            one("not-llm-rubric"),
+            vec![met],
+            Status::Unmet,
+            0.0,
+            "the judge says that the criterion holds, and `not-llm-rubric` forbids that: met.",
+        ),
+        (
+            both("llm-rubric"),
+            vec![met, violated],
+            Status::Unmet,
+            0.5,
+            "the judge says that 1 of 2 criteria hold: violated.",
+        ),
+        (
+            both("not-llm-rubric"),
+            vec![met, met],
+            Status::Unmet,
+            0.0,
+            "the judge says that 2 of 2 criteria hold, and `not-llm-rubric` forbids that: met.",
+        ),
+        (scored("g-eval"), vec![met], Status::Met, 0.9, "the judge's score is 0.9, and needs 0.8: met."),
+        (scored("g-eval"), vec![violated], Status::Unmet, 0.2, "the judge's score is 0.2, and needs 0.8: violated."),
+        (scored("not-g-eval"), vec![met], Status::Unmet, 0.1, "the judge's score is 0.9, and must be below 0.8: met."),
+        (
+            scored("not-g-eval"),
+            vec![violated],
+            Status::Met,
+            0.8,
+            "the judge's score is 0.2, and must be below 0.8: violated.",
+        ),
+    ] {
+        let finding = judged(fields.clone(), &answers);
+        assert_eq!((finding.status, finding.reason.as_str()), (status, reason), "{fields}");
+        assert!((finding.score.unwrap() - score).abs() < 1e-9, "{fields}: {:?}", finding.score);
+    }
+}
+
+#[test]
+fn a_judged_assertion_without_a_threshold_has_that_of_promptfoo() {
+    for (kind, least) in [
+        ("g-eval", 8),
+        ("answer-relevance", 6),
+        ("context-faithfulness", 6),
+        ("context-recall", 6),
+        ("context-relevance", 6),
+    ] {
+        let status = |score: u64| judged(json!({"type": kind, "value": "Is kind."}), &[("met", score)]).status;
+        assert_eq!((status(least), status(least - 1)), (Status::Met, Status::Unmet), "{kind}");
+        let inverse = json!({"type": format!("not-{kind}"), "value": "Is kind."});
+        assert_eq!(judged(inverse.clone(), &[("met", least)]).status, Status::Unmet, "{kind}");
+        assert_eq!(judged(inverse, &[("met", least - 1)]).status, Status::Met, "{kind}");
+    }
+    for kind in [
+        "llm-rubric",
+        "agent-rubric",
+        "trajectory:goal-success",
+        "factuality",
+        "model-graded-factuality",
+        "model-graded-closedqa",
+    ] {
+        let status = |verdict: &str| judged(json!({"type": kind, "value": "Is kind."}), &[(verdict, 1)]).status;
+        assert_eq!((status("met"), status("violated")), (Status::Met, Status::Unmet), "{kind}");
+    }
 }
 
 #[tokio::test]

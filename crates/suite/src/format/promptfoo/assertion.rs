@@ -7,7 +7,7 @@ use model::{Arguments, AssertionScope, AssertionSpec, Node, NodeKind, Spanned, n
 use template::{Variables, render_nunjucks};
 
 use super::file::{self, FILE};
-use super::reading::{Ignored, Reading, items, map, moved_to, node, placed, text};
+use super::reading::{Reading, items, map, moved_to, node, placed, text};
 use crate::coverage::Treatment;
 use crate::document::{self, Language};
 use crate::module_tree;
@@ -49,10 +49,63 @@ const LOG_PROBABILITIES: &str = "agents do not report log probabilities";
 const SPANS: &str = "it needs OpenTelemetry spans, which trialrun does not collect from agents";
 const SQL: &str = "trialrun has no parser for SQL";
 const OTHER_OUTPUTS: &str = "it compares the answers of several providers; use `trialrun compare`";
+const BY_A_PERSON: &str = "a person decides it";
 const FUNCTIONS: &str = "the functions of the provider are not known";
 
-/// Types whose scores are never below 0, and must reach the threshold.
-const NEVER_NEGATIVE: [&str; 5] = ["assert-set", "bleu", "gleu", "rouge-n", "tool-call-f1"];
+/// What the threshold of a type is compared with.
+pub(super) enum Threshold {
+    /// A score from 0 to 1, which must reach it.
+    Share,
+    /// A cosine, which must reach it.
+    Cosine,
+    /// A distance, a time or a cost, which must not exceed it.
+    AtMost,
+    /// A score of any size.
+    AnyScore,
+    /// Nothing: it is ignored there too.
+    Unused,
+}
+
+impl Threshold {
+    /// Returns what the threshold of the type `kind` is compared with; `None` if the type is never decided by one.
+    fn of(kind: &str) -> Option<Self> {
+        Some(match kind {
+            "assert-set"
+            | "bleu"
+            | "gleu"
+            | "rouge-n"
+            | "tool-call-f1"
+            | "llm-rubric"
+            | "agent-rubric"
+            | "trajectory:goal-success"
+            | "g-eval"
+            | "answer-relevance"
+            | "context-faithfulness"
+            | "context-recall"
+            | "context-relevance" => Self::Share,
+            "similar" | "similar:cosine" => Self::Cosine,
+            "similar:euclidean" | "levenshtein" | "latency" | "cost" => Self::AtMost,
+            "similar:dot" | "javascript" | "python" => Self::AnyScore,
+            "factuality" | "model-graded-factuality" | "model-graded-closedqa" => Self::Unused,
+            _ => return None,
+        })
+    }
+
+    /// Returns the problem with a threshold that decides regardless of the answer. `inverse` is `true` for a type that
+    /// begins with `not-`.
+    pub(super) fn problem(&self, node: &Node, inverse: bool) -> Option<String> {
+        let Some(threshold) = number(Some(node)) else { return Some("`threshold` must be a number".to_owned()) };
+        let (fault, is_met) = match self {
+            Self::Share if threshold <= 0.0 => ("not above 0", true),
+            Self::Cosine if threshold <= -1.0 => ("not above -1", true),
+            Self::Share | Self::Cosine if threshold > 1.0 => ("above 1", false),
+            Self::AtMost if threshold < 0.0 => ("below 0", false),
+            _ => return None,
+        };
+        let passes = if is_met == inverse { "no answer passes" } else { "any answer passes" };
+        Some(format!("`threshold` is {fault}, so {passes}"))
+    }
+}
 
 /// All types.
 pub(super) const TYPES: [Type; 68] = [
@@ -133,6 +186,13 @@ const WITH_VARS: [&str; 6] =
 /// Keys of assertions that change nothing here.
 const IGNORED: [(&str, &str); 2] = [("provider", "the judge of the run decides"), ("config", "only code receives it")];
 
+/// Consequence of a threshold that promptfoo does not use.
+const UNUSED_THRESHOLD: (&str, &str) = ("threshold", "promptfoo does not use it with this type either");
+
+/// Consequence of an `assert-set` whose weight is 0.
+const WEIGHTLESS_SET: (&str, &str) =
+    ("weight", "in promptfoo, a set with a weight of 0 still fails its test; write `weight: 0` at its assertions");
+
 /// Keys of assertions without which a verdict would differ.
 const REFUSED: [(&str, &str); 2] = [
     ("rubricPrompt", "judges have the prompts of trialrun"),
@@ -149,6 +209,11 @@ fn hosted_model(provider: &Node) -> Result<String, String> {
         (Some("compatible"), Some(model), None) => Ok(format!("compatible:{model}")),
         _ => Err(format!("trialrun cannot ask `{written}` for embeddings or moderation")),
     }
+}
+
+/// Returns the consequence of a key that leaves an assertion undecided.
+fn undecided_as(reason: &str) -> String {
+    format!("the assertion is undecided: {reason}")
 }
 
 /// Values with which the assertions of a case are read.
@@ -177,7 +242,7 @@ impl Reading<'_> {
         for item in items(list) {
             let Some(mut fields) = Fields::of(item, "an assertion", &mut broken) else { continue };
             let kind = fields.text("type", &mut broken);
-            for key in ["value", "threshold", "weight", "metric", "transform"] {
+            for key in ["value", "metric", "transform"] {
                 fields.get(key);
             }
             let Some(kind) = kind else {
@@ -185,6 +250,11 @@ impl Reading<'_> {
                 continue;
             };
             let bare = kind.strip_prefix("not-").unwrap_or(&kind).to_owned();
+            let is_unused = matches!(Threshold::of(&bare), Some(Threshold::Unused));
+            let is_weightless_set = bare == "assert-set" && number(item.get("weight")) == Some(0.0);
+            for key in [(!is_unused).then_some("threshold"), (!is_weightless_set).then_some("weight")] {
+                key.and_then(|key| fields.get(key));
+            }
             if bare == "assert-set" {
                 let inner = fields.get("assert");
                 if items(inner).is_empty() {
@@ -196,31 +266,41 @@ impl Reading<'_> {
                 fields.get("config");
             }
             let found = TYPES.iter().find(|known| known.name == bare);
+            let place = item.get("type").unwrap_or(item);
             match found.map(|found| &found.support) {
-                Some(Support::Undecided(reason)) => {
-                    let key = format!("{path}[].type: {bare}");
-                    let consequence = format!("the assertion is undecided: {reason}");
-                    self.keys.add(key, Treatment::Ignored, Some(consequence), item.excerpt());
-                }
-                None if !matches!(bare.as_str(), "assert-set" | "human") => {
-                    let place = item.get("type").unwrap_or(item);
+                Some(Support::Undecided(reason)) => self.log_undecided(&bare, reason, path, item),
+                None if bare == "human" => self.log_undecided(&bare, BY_A_PERSON, path, item),
+                None if bare != "assert-set" => {
                     let problem = place.error(format!("unknown assertion type `{kind}`"));
                     broken.push(problem.suggest(nearest(&bare, TYPES.iter().map(|known| known.name))));
                 }
                 _ => {}
             }
-            if matches!(found.map(|found| &found.support), Some(Support::Hosted)) {
+            let is_hosted = matches!(found.map(|found| &found.support), Some(Support::Hosted));
+            let model = item.get("provider").filter(|_| is_hosted).map(hosted_model);
+            let consequence = model.as_ref().and_then(|model| model.as_ref().err()).map(|reason| undecided_as(reason));
+            let mut ignored: Vec<(&str, &str)> =
+                consequence.iter().map(|consequence| ("provider", consequence.as_str())).collect();
+            if let Some(Ok(_)) = model {
                 fields.get("provider");
             }
+            ignored.extend(IGNORED);
             let is_judged = matches!(found.map(|found| &found.support), Some(Support::Judge));
-            let refused: &Ignored<'_> = if is_judged { &REFUSED } else { &REFUSED[1..] };
-            let mut ignored = IGNORED.to_vec();
+            let mut refused = if is_judged { REFUSED.to_vec() } else { REFUSED[1..].to_vec() };
             if !is_judged {
                 ignored.push(("rubricPrompt", "no judge decides the assertion"));
             }
-            broken.extend(self.close(&fields, &format!("{path}[]"), &ignored, refused));
+            ignored.extend(is_unused.then_some(UNUSED_THRESHOLD));
+            refused.extend(is_weightless_set.then_some(WEIGHTLESS_SET));
+            broken.extend(self.close(&fields, &format!("{path}[]"), &ignored, &refused));
         }
         broken
+    }
+
+    /// Records that assertions of the type `kind` in the list `path` are undecided for `reason`.
+    fn log_undecided(&mut self, kind: &str, reason: &str, path: &str, item: &Node) {
+        let key = format!("{path}[].type: {kind}");
+        self.keys.add(key, Treatment::Ignored, Some(undecided_as(reason)), item.excerpt());
     }
 
     /// Adds the assertions in `list` to those of a case. Each has its weight multiplied by `share`.
@@ -236,11 +316,16 @@ impl Reading<'_> {
             let Some(kind) = item.get("type").and_then(Node::as_str) else { continue };
             let weight = weight(item, problems);
             let inner = items(item.get("assert"));
-            if kind == "assert-set" && number(item.get("threshold")).is_none() && weight != 0.0 {
+            if kind == "assert-set" {
                 let total: f64 = inner.iter().map(|inner| self::weight(inner, &mut Problems::new())).sum();
-                let share = if total > 0.0 { share * weight / total } else { 0.0 };
-                self.assertions(&inner, share, subject, all, problems);
-                continue;
+                if total <= 0.0 && !inner.is_empty() {
+                    problems.push(item.error("no assertion of the `assert-set` has a weight above 0"));
+                    continue;
+                }
+                if threshold_of(item).is_none() {
+                    self.assertions(&inner, share * weight / total.max(f64::MIN_POSITIVE), subject, all, problems);
+                    continue;
+                }
             }
             let Some(assertion) = self.assertion(item, subject, all, problems) else { continue };
             let title = item.get("metric").and_then(|metric| self.rendered(metric, subject.variables, problems));
@@ -258,18 +343,24 @@ impl Reading<'_> {
     ) -> Option<Node> {
         let kind = item.get("type").and_then(Node::as_str)?;
         let bare = kind.strip_prefix("not-").unwrap_or(kind);
-        if let Some(node) = item.get("threshold").filter(|_| NEVER_NEGATIVE.contains(&kind))
-            && number(Some(node)).is_some_and(|threshold| threshold <= 0.0)
-        {
-            problems.push(node.error("`threshold` is not above 0, so any answer passes"));
-            return None;
-        }
         let mut fields = vec![("type".to_owned(), item.get("type")?.clone())];
-        for key in ["threshold", "weight", "transform", "config"] {
+        if let Some((threshold, node)) = Threshold::of(bare).zip(threshold_of(item)) {
+            if let Some(problem) = threshold.problem(node, bare != kind) {
+                problems.push(node.error(problem));
+                return None;
+            }
+            if !matches!(threshold, Threshold::Unused) {
+                fields.push(("threshold".to_owned(), node.clone()));
+            }
+        }
+        for key in ["weight", "transform", "config"] {
             fields.extend(item.get(key).map(|node| (key.to_owned(), node.clone())));
         }
         if bare == "assert-set" {
             let inner = items(item.get("assert"));
+            for inner in &inner {
+                weight(inner, problems);
+            }
             let inner: Option<Vec<Node>> =
                 inner.iter().map(|inner| self.assertion(inner, subject, all, problems)).collect();
             fields.push(("assert".to_owned(), node(item, NodeKind::List(inner?))));
@@ -281,7 +372,7 @@ impl Reading<'_> {
             return Some(map(item, fields));
         }
         if known.is_none() {
-            let reason = if bare == "human" { "a person decides it" } else { "its type is not known" };
+            let reason = if bare == "human" { BY_A_PERSON } else { "its type is not known" };
             fields.push(("undecided".to_owned(), text(item, reason)));
             return Some(map(item, fields));
         }
@@ -418,6 +509,11 @@ fn weight(item: &Node, problems: &mut Problems) -> f64 {
             1.0
         }
     }
+}
+
+/// Returns the threshold of an assertion. `null` counts as none.
+fn threshold_of(item: &Node) -> Option<&Node> {
+    item.get("threshold").filter(|node| !matches!(node.kind, NodeKind::Null))
 }
 
 /// Returns the number in `node`.

@@ -5,7 +5,7 @@ use std::path::Path;
 use model::decode::{Fields, Problems};
 use model::{Node, NodeKind};
 
-use super::assertion::number;
+use super::assertion::{Threshold, number};
 use super::csv_row;
 use super::file::{self, FILE, ending};
 use super::reading::{Reading, entries, items};
@@ -267,11 +267,7 @@ impl Reading<'_> {
         broken.extend(self.log_assertions(Some(&list), &format!("{path}.assert")));
         if let Some(node) = fields.get("threshold").filter(|node| !matches!(node.kind, NodeKind::Null)) {
             test.threshold = number(Some(node));
-            match test.threshold {
-                Some(threshold) if threshold > 0.0 => {}
-                Some(_) => broken.push(node.error("`threshold` is not above 0, so any answer passes")),
-                None => broken.push(node.error("`threshold` must be a number")),
-            }
+            broken.extend(Threshold::Share.problem(node, false).map(|problem| node.error(problem)));
         }
         test.provider = fields.get("provider").cloned();
         test.providers = fields.texts("providers", &mut broken);

@@ -172,8 +172,8 @@ fn is_judges(findings: &[Finding]) -> bool {
     open.peek().is_some() && open.all(|finding| finding.judged)
 }
 
-/// Returns the first decisive finding with `status` and the number of others. If the act phase ended badly, this is the cause
-/// of the rest, so the implicit finding about the ending comes first.
+/// Returns the first decisive finding with `status` and the number of others. If the act phase ended badly, this is the
+/// cause of the rest, so the implicit finding about the ending comes first.
 fn first_of(findings: &[Finding], status: Status, ended_badly: bool) -> Option<String> {
     let all: Vec<&Finding> = Finding::decisive(findings).filter(|finding| finding.status == status).collect();
     let of_ending = all.iter().find(|finding| ended_badly && finding.implicit);

@@ -325,7 +325,8 @@ impl Metric {
         let about_calls = ABOUT_CALLS.contains(&self.kind) || self.names(CALLS);
         let needs_calls = about_calls.then(|| ("needs_calls", flag(node, true)));
         // There, the model that decides about a strict `GEval` does not see what the scores mean.
-        let has_meanings = !self.meanings.is_empty() && !(self.is_strict && self.kind == "GEval");
+        let is_blind = self.is_strict && self.kind == "GEval";
+        let has_meanings = !self.meanings.is_empty() && !is_blind;
         if self.is_strict && !has_meanings {
             let mut fields = vec![("criteria", list(node, vec![text(node, criterion)]))];
             fields.extend(needs_calls);
@@ -561,12 +562,11 @@ fn meaning(item: &Node, problems: &mut Problems) -> Option<Meaning> {
         _ => None,
     };
     let range = range?;
-    match list_items(range) {
-        [first, last] => match (score(first), score(last)) {
-            (Some(first), Some(last)) if first <= last => return Some(Meaning { first, last, text: text? }),
-            _ => {}
-        },
-        _ => {}
+    if let [first, last] = list_items(range)
+        && let (Some(first), Some(last)) = (score(first), score(last))
+        && first <= last
+    {
+        return Some(Meaning { first, last, text: text? });
     }
     problems.push(range.error("`score_range` must be two whole numbers from 0 to 10, the lower one first"));
     None

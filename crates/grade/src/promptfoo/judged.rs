@@ -11,13 +11,16 @@ use crate::verdict::Verdict;
 /// Highest score of assertions that have a threshold.
 const SCALE: u64 = 11;
 
+/// Type about what the agent did, which needs its calls.
+const GOAL: &str = "trajectory:goal-success";
+
 /// Types, with the threshold of an assertion that has none. If there is no such threshold, the judge says whether the
 /// criteria hold, without a score.
 const TYPES: [(&str, Option<f64>); 11] = [
     ("llm-rubric", None),
     ("agent-rubric", None),
     ("model-graded-closedqa", None),
-    ("trajectory:goal-success", None),
+    (GOAL, None),
     ("factuality", None),
     ("model-graded-factuality", None),
     ("g-eval", Some(0.7)),
@@ -103,7 +106,7 @@ fn criteria(kind: &str, assertion: &Node, entry: &Entry<'_>, problems: &mut Prob
             let criterion = "The context is relevant to the question, and has little else.";
             (format!("The context:\n{}\n\nThe question:\n{question}", context()), vec![criterion.to_owned()])
         }
-        "trajectory:goal-success" => {
+        GOAL => {
             let goal = assertion.get("value").and_then(|node| node.get("goal")).and_then(Node::as_str);
             let goal = match goal {
                 Some(goal) => goal.to_owned(),
@@ -122,9 +125,17 @@ fn has_transforms(entry: &Entry<'_>) -> bool {
 
 impl Judged for Rubric {
     fn question(&self, evidence: &Evidence) -> Result<Question, Box<Verdict>> {
+        if self.kind.ends_with(GOAL)
+            && let Some(verdict) = judge::without_calls(&evidence.trace)
+        {
+            return Err(verdict);
+        }
         let material = Material::from_evidence(evidence);
         if material.is_empty() {
-            return Err(judge::nothing_to_judge(&self.criteria.join("; ")));
+            return Err(match self.inverse {
+                true => Box::new(Verdict::undecided("the agent gave no answer")),
+                false => judge::nothing_to_judge(&self.criteria.join("; ")),
+            });
         }
         let (prompt, form, quoted) = match self.threshold {
             Some(_) => (prompt::CRITERION, Form::Scores(SCALE), Quoted::Always),

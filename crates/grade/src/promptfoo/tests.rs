@@ -316,6 +316,22 @@ fn a_set_needs_its_threshold_and_a_weight_of_0_does_not_decide() {
     assert_eq!((finding.status, finding.score), (Status::Met, Some(0.0)));
 }
 
+#[test]
+fn a_judge_is_not_asked_about_nothing_or_about_calls_that_are_not_reported() {
+    let asked = |fields: Value, evidence: &model::Evidence| {
+        let checks = compiled(&assertion(fields), 1.0).unwrap();
+        checks[0].judged().unwrap().question(evidence).err().map(|verdict| verdict.status)
+    };
+    let rubric = |kind: &str| json!({"type": kind, "value": "It is polite."});
+    let silent = EvidenceBuilder::new().asks("Hi").evidence();
+    assert_eq!(asked(rubric("llm-rubric"), &silent), Some(Status::Unmet));
+    assert_eq!(asked(rubric("not-llm-rubric"), &silent), Some(Status::Undecided));
+    let unreported = EvidenceBuilder::new().asks("Hi").calls_unreported().answer("Hello").evidence();
+    assert_eq!(asked(rubric("llm-rubric"), &unreported), None);
+    assert_eq!(asked(rubric("trajectory:goal-success"), &unreported), Some(Status::Undecided));
+    assert_eq!(asked(rubric("not-trajectory:goal-success"), &unreported), Some(Status::Undecided));
+}
+
 /// Returns the finding of a judged assertion if the judge answers with `answers`: the verdict and the score of each
 /// criterion.
 #[allow(clippy::needless_pass_by_value)]

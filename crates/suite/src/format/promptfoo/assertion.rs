@@ -199,15 +199,22 @@ const REFUSED: [(&str, &str); 2] = [
     ("contextTransform", "the context of an assertion is the variable `context`"),
 ];
 
-/// Returns the model of a provider for embeddings or moderation, as `PROVIDER:MODEL`, or the reason why there is none.
-fn hosted_model(provider: &Node) -> Result<String, String> {
-    let written = provider.as_str().or_else(|| provider.get("id")?.as_str()).unwrap_or_default();
+/// Returns the model of a provider that decides assertions of the type `kind`, as `PROVIDER:MODEL`, or the reason why
+/// there is none. The provider may be a map with one for each purpose.
+pub(super) fn hosted_model(provider: &Node, kind: &str) -> Result<String, String> {
+    let purpose = if kind == "moderation" { "moderation" } else { "embedding" };
+    let provider = provider.get(purpose).unwrap_or(provider);
+    let Some(written) = provider.as_str().or_else(|| provider.get("id")?.as_str()) else {
+        return Err(format!("the `provider` names no model for `{purpose}`"));
+    };
     let mut parts = written.splitn(3, ':');
     match (parts.next(), parts.next(), parts.next()) {
-        (Some("openai"), Some("embedding" | "embeddings" | "moderation"), Some(model)) => Ok(format!("openai:{model}")),
-        (Some("ollama"), Some("embedding" | "embeddings"), Some(model)) => Ok(format!("ollama:{model}")),
+        (Some("openai"), Some(of), Some(model)) if of.trim_end_matches('s') == purpose => Ok(format!("openai:{model}")),
+        (Some("ollama"), Some("embedding" | "embeddings"), Some(model)) if purpose == "embedding" => {
+            Ok(format!("ollama:{model}"))
+        }
         (Some("compatible"), Some(model), None) => Ok(format!("compatible:{model}")),
-        _ => Err(format!("trialrun cannot ask `{written}` for embeddings or moderation")),
+        _ => Err(format!("trialrun cannot ask `{written}` for `{kind}`")),
     }
 }
 
@@ -222,6 +229,8 @@ pub(super) struct Subject<'a> {
     pub(super) variables: &'a Variables,
     /// The rendered prompt.
     pub(super) prompt: &'a str,
+    /// Provider of the test's options, which decides assertions that name none.
+    pub(super) grader: Option<&'a Node>,
     /// Code that changes the answer before anything else.
     pub(super) transforms: Vec<Node>,
 }
@@ -277,7 +286,7 @@ impl Reading<'_> {
                 _ => {}
             }
             let is_hosted = matches!(found.map(|found| &found.support), Some(Support::Hosted));
-            let model = item.get("provider").filter(|_| is_hosted).map(hosted_model);
+            let model = item.get("provider").filter(|_| is_hosted).map(|provider| hosted_model(provider, &bare));
             let consequence = model.as_ref().and_then(|model| model.as_ref().err()).map(|reason| undecided_as(reason));
             let mut ignored: Vec<(&str, &str)> =
                 consequence.iter().map(|consequence| ("provider", consequence.as_str())).collect();
@@ -377,7 +386,8 @@ impl Reading<'_> {
             return Some(map(item, fields));
         }
         if matches!(known.map(|known| &known.support), Some(Support::Hosted)) {
-            match item.get("provider").map(hosted_model) {
+            let provider = item.get("provider").or(subject.grader);
+            match provider.map(|provider| hosted_model(provider, bare)) {
                 Some(Ok(model)) => fields.push(("provider".to_owned(), text(item, model))),
                 Some(Err(reason)) => fields.push(("undecided".to_owned(), text(item, reason))),
                 None => {}

@@ -139,7 +139,8 @@ impl Reading<'_> {
 
         let mut transforms: Vec<Node> = provider.iter().filter_map(|provider| provider.transform.clone()).collect();
         transforms.extend(test.option("transform").or_else(|| test.option("postprocess")).cloned());
-        let subject = Subject { vars: &vars, variables: &variables, prompt: &rendered, transforms };
+        let grader = test.option("provider");
+        let subject = Subject { vars: &vars, variables: &variables, prompt: &rendered, grader, transforms };
         let mut asserted = Assertions::default();
         let list: Vec<&Node> = test.asserts.iter().collect();
         self.assertions(&list, 1.0, &subject, &mut asserted, &mut broken);

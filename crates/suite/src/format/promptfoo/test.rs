@@ -5,7 +5,7 @@ use std::path::Path;
 use model::decode::{Fields, Problems};
 use model::{Node, NodeKind};
 
-use super::assertion::{Threshold, number};
+use super::assertion::{Threshold, hosted_model, number};
 use super::csv_row;
 use super::file::{self, FILE, ending};
 use super::reading::{Reading, entries, items};
@@ -20,8 +20,7 @@ const REFUSED: [(&str, &str); 1] =
     [("assertScoringFunction", "a score that code computes from other scores is not supported")];
 
 /// Options of tests that change nothing here.
-const IGNORED_OPTIONS: [(&str, &str); 3] = [
-    ("provider", "the judge of the run decides"),
+const IGNORED_OPTIONS: [(&str, &str); 2] = [
     ("disableConversationVar", "the variable `_conversation` is never set"),
     ("runSerially", "trials do not share anything"),
 ];
@@ -294,7 +293,18 @@ impl Reading<'_> {
         {
             fields.get(key);
         }
-        broken.extend(self.close(&fields, &format!("{path}.options"), &IGNORED_OPTIONS, &REFUSED_OPTIONS));
+        let provider = options.get("provider").map_or_else(String::new, |provider| {
+            let is_open = |kind: &str| hosted_model(provider, kind).is_err();
+            let rest = match (is_open("similar"), is_open("moderation")) {
+                (false, false) => "`similar` and `moderation` ask it",
+                (true, false) => "`similar` is undecided, because trialrun cannot ask it for embeddings",
+                (false, true) => "`similar` asks it, and `moderation` is undecided",
+                (true, true) => "`similar` and `moderation` are undecided, because trialrun cannot ask it for them",
+            };
+            format!("the judge of the run decides; {rest}")
+        });
+        let ignored = [&[("provider", provider.as_str())], &IGNORED_OPTIONS[..]].concat();
+        broken.extend(self.close(&fields, &format!("{path}.options"), &ignored, &REFUSED_OPTIONS));
         broken
     }
 }

@@ -17,8 +17,10 @@ pub(super) struct SettingChange {
 pub(super) fn changes(before: &RunInfo, after: &RunInfo) -> Vec<SettingChange> {
     let mut changes = Vec::new();
     let mut differs = |name: &str, before: Option<String>, after: Option<String>| {
-        if before != after {
-            changes.push(SettingChange { name: name.to_owned(), before, after });
+        let change = SettingChange { name: name.to_owned(), before, after };
+        // The agent of a run may also be one of its settings.
+        if change.before != change.after && !changes.contains(&change) {
+            changes.push(change);
         }
     };
     agents(&before.agents, &after.agents, &mut differs);
@@ -158,6 +160,13 @@ mod tests {
             ]
         );
         assert!(described(&one, &one).is_empty());
+    }
+
+    #[test]
+    fn a_change_of_the_agent_that_is_also_a_setting_is_listed_once() {
+        let one = info(&[agent("good", "a", "1")], &json!({ "agent": "good" }));
+        let other = info(&[agent("bad", "a", "1")], &json!({ "agent": "bad" }));
+        assert_eq!(described(&one, &other), ["agent: good → bad"]);
     }
 
     #[test]

@@ -32,7 +32,7 @@ pub(crate) const ASSERTION: Assertion = Assertion::judged("rubric", parse)
         Field::optional(
             "files",
             "`true` or `false`",
-            "Also show the judge the files in the sandbox, without installed skills.",
+            "Also show the judge the files in the sandbox, without installed skills that the agent did not change.",
         )
         .or("`false`"),
         NEEDS_CALLS,

@@ -21,7 +21,10 @@ pub async fn prefer(judge: &Judge, criterion: &str, before: &Evidence, after: &E
         return PairJudgement::without_judge(Preference::Undecided, "neither trial left anything to judge");
     }
     if before == after {
-        return PairJudgement::without_judge(Preference::Tie, "both trials did exactly the same");
+        return PairJudgement::without_judge(
+            Preference::Tie,
+            "both trials have the same answers, tool calls and names of changed files",
+        );
     }
     let questions = [question(criterion, &before, &after), question(criterion, &after, &before)];
     let answers = judge.ask_all(questions.iter().map(|question| (question, None))).await;

@@ -62,7 +62,7 @@ struct PairCounts {
     undecided: u64,
     /// Number of pairs that the judge decided.
     judged: u64,
-    /// Number of ties for which the judge was not asked, because both trials did the same.
+    /// Number of ties for which the judge was not asked, because it would have seen the same of both trials.
     same: u64,
 }
 
@@ -90,6 +90,11 @@ impl PairCounts {
 
     fn pairs(self) -> u64 {
         self.decided() + self.undecided
+    }
+
+    /// Returns `true` if the judge decided none of the pairs that needed it.
+    fn lacks_judge(self) -> bool {
+        self.judged == 0 && self.undecided > 0
     }
 
     fn follows_position(self) -> bool {
@@ -192,9 +197,9 @@ impl Comparison {
         self
     }
 
-    /// Returns `true` if a preference was asked for, but the judge decided none of the pairs.
+    /// Returns `true` if a preference was asked for, but the judge decided none of the pairs that needed it.
     pub fn lacks_preference(&self) -> bool {
-        self.preferences.as_ref().is_some_and(|all| all.counts.pairs() > 0 && all.counts.decided() == 0)
+        self.preferences.as_ref().is_some_and(|all| all.counts.lacks_judge())
     }
 
     /// Names both sides in a sentence.
@@ -269,7 +274,12 @@ impl Comparison {
             return None;
         }
         let [before, after] = self.side_names();
-        let same = if counts.same > 0 { "A pair whose trials did the same is a tie, without a judge. " } else { "" };
+        let same = match counts.same {
+            0 => "",
+            _ => {
+                "A pair whose trials have the same answers, tool calls and names of changed files is a tie, without a judge. "
+            }
+        };
         if counts.judged == 0 {
             return Some(same.trim_end().to_owned());
         }
@@ -321,15 +331,27 @@ impl Preferences {
     /// Says which of the sides is preferred.
     fn sentence(&self, [before, after]: [String; 2]) -> String {
         let counts = &self.counts;
-        let (pairs, is_certain) = (counted(self.pairs(), "pair"), self.p_value().is_some_and(|p| p < UNLIKELY));
+        let is_certain = self.p_value().is_some_and(|p| p < UNLIKELY);
         if self.available == 0 {
             return "cannot tell which side is preferred, because no case has a graded trial on both sides.".into();
         }
-        if counts.decided() == 0 {
-            return format!("cannot tell which side is preferred, because the judge decided none of {pairs}.");
+        if counts.lacks_judge() {
+            let needed = match counts.same {
+                0 => counted(self.pairs(), "pair"),
+                _ => format!(
+                    "{} that needed it",
+                    counted(usize::try_from(counts.undecided).unwrap_or(usize::MAX), "pair")
+                ),
+            };
+            return format!("cannot tell which side is preferred, because the judge decided none of {needed}.");
         }
         let decided = counted(usize::try_from(counts.decided()).unwrap_or(usize::MAX), "pair");
-        let of = if counts.undecided > 0 { format!("{decided} that were decided") } else { decided };
+        let only_decided = match (counts.undecided, counts.decided()) {
+            (0, _) => "",
+            (_, 1) => " that was decided",
+            _ => " that were decided",
+        };
+        let of = format!("{decided}{only_decided}");
         let ties = match counts.ties {
             0 => String::new(),
             1 => ", with 1 tie".into(),
@@ -340,8 +362,11 @@ impl Preferences {
         };
         let mean = self.difference.map_or(0.0, |difference| difference.mean);
         if counts.before + counts.after == 0 {
-            let all =
-                if counts.decided() == 1 { "the only pair is a tie".into() } else { format!("all {of} are ties") };
+            let all = match counts.decided() {
+                1 => format!("the only pair{only_decided} is a tie"),
+                2 => format!("both pairs{only_decided} are ties"),
+                _ => format!("all {of} are ties"),
+            };
             return match counts.position_ties {
                 0 => format!("neither side is preferred; {all}."),
                 count => format!("neither side is preferred; {all}, {} of them by position.", number(count)),
@@ -382,7 +407,7 @@ impl Preferences {
             pairs.push_str(&format!(", a random sample of {}", number(self.available as u64)));
         }
         if counts.same > 0 {
-            pairs.push_str(&format!("; {} without a judge, because both trials did the same", number(counts.same)));
+            pairs.push_str(&format!(", {} of them without a judge", number(counts.same)));
         }
         let mut rows = vec![("compared".to_owned(), pairs)];
         if counts.pairs() == 0 {
@@ -402,7 +427,7 @@ impl Preferences {
         if counts.undecided > 0 {
             rows.push(("undecided".into(), number(counts.undecided)));
         }
-        if let Some((rate, ci95)) = self.win_rate() {
+        if let Some((rate, ci95)) = self.win_rate().filter(|_| !counts.lacks_judge()) {
             let interval = ci95.map_or_else(String::new, |ends| format!(" (95%: {})", range(ends)));
             let p = self.p_value().map_or_else(String::new, |p| format!(", p {}", p_value(p)));
             let cases = counted(self.difference.map_or(0, |difference| difference.cases), "case");

@@ -51,7 +51,10 @@ fn compared(preferences: &str) -> Comparison {
     let pairs = comparison.trial_pairs().to_vec();
     assert_eq!(pairs.len(), letters.len());
     let judgement = |letter: char| match letter {
-        's' => PairJudgement::without_judge(Preference::Tie, "both trials did exactly the same"),
+        's' => PairJudgement::without_judge(
+            Preference::Tie,
+            "both trials have the same answers, tool calls and names of changed files",
+        ),
         letter => judgement(of(letter)),
     };
     let judged = pairs.into_iter().zip(letters.chars()).map(|(pair, letter)| (pair, judgement(letter))).collect();
@@ -106,7 +109,9 @@ fn the_sentence_matches_the_pairs() {
             "cannot tell yet whether the second run is preferred to the first run; it won 1 of 2 pairs that were decided \
              and lost 1.",
         ),
-        ("t t", "neither side is preferred; all 2 pairs are ties."),
+        ("t t", "neither side is preferred; both pairs are ties."),
+        ("t u", "neither side is preferred; the only pair that was decided is a tie."),
+        ("s u", "cannot tell which side is preferred, because the judge decided none of 1 pair that needed it."),
         ("t", "neither side is preferred; the only pair is a tie."),
         ("p p t", "neither side is preferred; all 3 pairs are ties, 2 of them by position."),
         ("u u", "cannot tell which side is preferred, because the judge decided none of 2 pairs."),
@@ -114,6 +119,8 @@ fn the_sentence_matches_the_pairs() {
         assert_eq!(preference(&compared(preferences))["sentence"], sentence, "{preferences}");
     }
     assert!(compared("u u").lacks_preference() && !compared("u t").lacks_preference());
+    assert!(compared("u s").lacks_preference() && !compared("s s").lacks_preference());
+    assert!(!compared("u s").draw(&plain()).contains("win rate of"));
 }
 
 #[test]
@@ -125,14 +132,14 @@ fn a_pair_that_needed_no_judge_is_not_called_judged() {
     };
     let some = drawn("ss at");
     for part in [
-        "compared 4 pairs; 2 without a judge, because both trials did the same",
+        "compared 4 pairs, 2 of them without a judge",
         "fake: 4 requests",
-        "A pair whose trials did the same is a tie, without a judge. The judge sees a pair twice",
+        "the same answers, tool calls and names of changed files is a tie, without a judge. The judge sees a pair twice",
     ] {
         assert!(some.contains(part), "{part}: {some}");
     }
     let none = drawn("s s s");
-    for part in ["3 pairs; 3 without a judge", "fake: not asked", "is a tie, without a judge."] {
+    for part in ["3 pairs, 3 of them without a judge", "fake: not asked", "is a tie, without a judge."] {
         assert!(none.contains(part), "{part}: {none}");
     }
     assert!(!none.contains("twice") && !none.contains("no request"), "{none}");

@@ -25,7 +25,6 @@ const MODERATION: &str = "openai:omni-moderation-latest";
 pub(super) struct ByModel {
     model: String,
     inverse: bool,
-    counts: bool,
     test: Test,
 }
 
@@ -91,7 +90,7 @@ pub(super) fn read(assertion: &Node, entry: &Entry<'_>, problems: &mut Problems)
         }
     };
     let model = assertion.get("provider").and_then(Node::as_str).unwrap_or(usual).to_owned();
-    Some(Some(ByModel { model, inverse, counts: entry.weight != 0.0, test }))
+    Some(Some(ByModel { model, inverse, test }))
 }
 
 impl Matcher for ByModel {
@@ -133,7 +132,7 @@ impl Hosted for ByModel {
             Test::Moderation { categories } => flagged(&response["results"], categories, self.inverse),
         };
         match graded {
-            Some(graded) => verdict(graded, self.counts, evidence),
+            Some(graded) => verdict(graded, evidence),
             None => Verdict::undecided(format!("the response of `{}` cannot be read", self.model)),
         }
     }

@@ -40,7 +40,6 @@ pub(super) struct Rubric {
     /// Score that is needed, above 0 and up to 1; a mark decides without it.
     threshold: Option<f64>,
     inverse: bool,
-    counts: bool,
 }
 
 /// Returns `true` if a judge decides `assertion`.
@@ -65,7 +64,7 @@ pub(super) fn read(assertion: &Node, entry: &Entry<'_>, problems: &mut Problems)
     let Some((task, criteria)) = criteria(kind, assertion, entry, problems) else { return Some(None) };
     let threshold = number(assertion, "threshold").or(usual);
     let kind = if inverse { format!("not-{kind}") } else { kind.to_owned() };
-    Some(Some(Rubric { kind, task, criteria, threshold, inverse, counts: entry.weight != 0.0 }))
+    Some(Some(Rubric { kind, task, criteria, threshold, inverse }))
 }
 
 /// Returns the task and the criteria of an assertion of the type `kind`. Problems are reported.
@@ -156,7 +155,7 @@ impl Judged for Rubric {
             Some(threshold) => self.by_scores(votes, threshold),
         };
         let Some(Graded { pass, score, reason }) = decided else { return Verdict::undecided(split(votes)) };
-        let verdict = match pass || !self.counts {
+        let verdict = match pass {
             true => Verdict::met(reason),
             false => Verdict { status: Status::Unmet, ..Verdict::met(reason) },
         };

@@ -44,7 +44,7 @@ pub(crate) fn compile(
     context: &Context<'_>,
     problems: &mut Problems,
 ) -> Option<Arc<dyn Matcher>> {
-    let entry = Entry { node: &spec.node, weight: spec.weight, context };
+    let entry = Entry { node: &spec.node, context };
     let assertion = spec.node.get("assertion")?;
     let known = problems.len();
     let matcher: Option<Arc<dyn Matcher>> = match judged::read(assertion, &entry, problems) {
@@ -60,7 +60,6 @@ pub(crate) fn compile(
 /// An entry while it is compiled.
 struct Entry<'a> {
     node: &'a Node,
-    weight: f64,
     context: &'a Context<'a>,
 }
 
@@ -121,8 +120,6 @@ struct Single {
     test: Test,
     /// Changes of the answer, in order.
     transforms: Vec<Transform>,
-    /// False if it is reported but does not decide: its weight is 0.
-    counts: bool,
     place: SourceLocation,
 }
 
@@ -147,7 +144,7 @@ impl Single {
         } else {
             Test::Text(text::Text::read(kind, inverse, assertion, problems)?)
         };
-        Some(Self { test, transforms, counts: entry.weight != 0.0, place })
+        Some(Self { test, transforms, place })
     }
 
     fn grade(&self, evidence: &Evidence) -> Result<Graded, String> {
@@ -187,17 +184,17 @@ impl Matcher for Single {
 
     fn judge(&self, evidence: &Evidence) -> Judgement {
         Ok(match self.grade(evidence) {
-            Ok(graded) => verdict(graded, self.counts, evidence),
+            Ok(graded) => verdict(graded, evidence),
             Err(reason) => Verdict::undecided(reason),
         }
         .place(&self.place))
     }
 }
 
-/// Returns the verdict for a result. An assertion that does not count is always met.
-fn verdict(graded: Graded, counts: bool, evidence: &Evidence) -> Verdict {
+/// Returns the verdict for a result.
+fn verdict(graded: Graded, evidence: &Evidence) -> Verdict {
     let Graded { pass, score, reason } = graded;
-    let verdict = match pass || !counts {
+    let verdict = match pass {
         true => Verdict::met(reason),
         false => {
             let actual = evidence.trace.answer.as_deref().map_or_else(|| "no text".to_owned(), crate::format::quoted);

@@ -29,8 +29,7 @@ impl Set {
                 return None;
             }
             let weight = number(item, "weight").unwrap_or(1.0);
-            let inner = Entry { node: entry.node, weight, context: entry.context };
-            parts.push((Single::read(item, &inner, problems)?, weight));
+            parts.push((Single::read(item, entry, problems)?, weight));
         }
         Some(Self { parts, threshold })
     }

@@ -172,7 +172,7 @@ fn python_gets_the_answer_and_its_output_is_the_result() {
     let fields = json!({"type": "python", "value": "len(output) > 2", "threshold": 0.5});
     let source = Source::new("a", "");
     let node = Node { tag: Some(TAG.into()), ..Node::from_json(&assertion(fields.clone()), &source) };
-    let entry = Entry { node: &node, weight: 1.0, context: &Context::default() };
+    let entry = Entry { node: &node, context: &Context::default() };
     let single = Single::read(node.get("assertion").unwrap(), &entry, &mut Problems::new()).unwrap();
     let needs = single.needs();
     let [Need::Command { run, timeout_ms }] = needs.as_slice() else { panic!("{needs:?}") };
@@ -293,7 +293,7 @@ fn calls_that_an_answer_does_not_report_are_never_absent() {
 }
 
 #[test]
-fn a_set_needs_its_threshold_and_a_weight_of_0_does_not_decide() {
+fn a_set_needs_its_threshold_and_a_weight_of_0_changes_no_finding() {
     let set = |threshold: f64| {
         json!({"type": "assert-set", "threshold": threshold, "assert": [
             {"type": "contains", "value": "a"}, {"type": "contains", "value": "x", "weight": 3},
@@ -313,7 +313,11 @@ fn a_set_needs_its_threshold_and_a_weight_of_0_does_not_decide() {
     let evidence = EvidenceBuilder::new().answer("a").evidence();
     assert!(findings(&assertion(judged), 1.0, &evidence).unwrap_err()[0].contains("cannot be part of an `assert-set`"));
     let finding = findings(&assertion(json!({"type": "contains", "value": "x"})), 0.0, &evidence).unwrap();
-    assert_eq!((finding.status, finding.score), (Status::Met, Some(0.0)));
+    assert_eq!((finding.status, finding.score, finding.weight), (Status::Unmet, Some(0.0), 0.0));
+    let weightless = json!({"type": "assert-set", "threshold": 1, "assert": [
+        {"type": "contains", "value": "a"}, {"type": "contains", "value": "x", "weight": 0},
+    ]});
+    assert_eq!(graded(weightless, "a"), (Status::Met, 1.0));
 }
 
 #[test]

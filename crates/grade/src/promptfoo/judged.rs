@@ -130,7 +130,7 @@ impl Judged for Rubric {
             return Err(verdict);
         }
         let material = Material::from_evidence(evidence);
-        if material.is_empty() {
+        if material.is_empty() || (!material.is_answered && self.needs_reply()) {
             return Err(match self.inverse {
                 true => Box::new(Verdict::undecided("the agent gave no answer")),
                 false => judge::nothing_to_judge(&self.criteria.join("; ")),
@@ -164,6 +164,16 @@ impl Judged for Rubric {
 }
 
 impl Rubric {
+    /// Returns `true` if nothing but a reply can be judged. Calls without a reply can show that a criterion holds, and
+    /// never that it does not.
+    fn needs_reply(&self) -> bool {
+        match self.kind.strip_prefix("not-").unwrap_or(&self.kind) {
+            "agent-rubric" | GOAL | "context-recall" | "context-relevance" => false,
+            "llm-rubric" | "g-eval" | "model-graded-closedqa" => self.inverse,
+            _ => true,
+        }
+    }
+
     /// Returns the result if the judges say whether each criterion holds; `None` if they do not decide it.
     fn by_marks(&self, votes: &Votes<'_>) -> Option<Graded> {
         let marks: Vec<Option<bool>> = (0..self.criteria.len()).map(|index| votes.tally(index).majority()).collect();

@@ -148,13 +148,17 @@ impl Single {
     }
 
     fn grade(&self, evidence: &Evidence) -> Result<Graded, String> {
-        if let Test::Undecided(reason) = &self.test {
-            return Err(reason.clone());
+        match &self.test {
+            Test::Undecided(reason) => return Err(reason.clone()),
+            Test::Set(set) => return set.grade(evidence),
+            _ => {}
         }
-        let Some(value) = given::output(&evidence.trace) else {
-            return Err("the agent gave no answer".to_owned());
+        let mut value = match given::output(&evidence.trace) {
+            Some(value) => value,
+            // Calls are known without a reply.
+            None if matches!(self.test, Test::Calls(_)) && evidence.trace.has_answered() => Value::Null,
+            None => return Err("the agent gave no answer".to_owned()),
         };
-        let mut value = value;
         for transform in &self.transforms {
             value = transform.apply(&value)?;
         }

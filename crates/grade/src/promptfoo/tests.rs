@@ -249,6 +249,28 @@ fn calls_and_skills_are_graded() {
 }
 
 #[test]
+fn calls_are_graded_without_a_reply() {
+    let story = || EvidenceBuilder::new().asks("Hi").call("search", json!({"q": "a"})).evidence();
+    let calls = |tool: &str| json!({"type": "trajectory:tool-used", "value": tool});
+    let set = json!({"type": "assert-set", "threshold": 0.5, "assert": [
+        calls("search"), {"type": "contains", "value": "a"},
+    ]});
+    for (fields, status) in [
+        (calls("search"), Status::Met),
+        (calls("delete"), Status::Unmet),
+        (json!({"type": "tool-call-f1", "value": "search"}), Status::Met),
+        (set, Status::Met),
+        (json!({"type": "contains", "value": "a"}), Status::Undecided),
+    ] {
+        let finding = findings(&assertion(fields.clone()), 1.0, &story()).unwrap();
+        assert_eq!(finding.status, status, "{fields}: {}", finding.reason);
+    }
+    let silent = EvidenceBuilder::new().asks("Hi").evidence();
+    let not_used = json!({"type": "not-trajectory:tool-used", "value": "delete"});
+    assert_eq!(findings(&assertion(not_used), 1.0, &silent).unwrap().status, Status::Undecided);
+}
+
+#[test]
 fn assertions_that_hold_for_every_answer_are_refused() {
     let evidence = EvidenceBuilder::new().answer("a").evidence();
     for (fields, message) in [
@@ -330,6 +352,21 @@ fn a_judge_is_not_asked_about_nothing_or_about_calls_that_are_not_reported() {
     let silent = EvidenceBuilder::new().asks("Hi").evidence();
     assert_eq!(asked(rubric("llm-rubric"), &silent), Some(Status::Unmet));
     assert_eq!(asked(rubric("not-llm-rubric"), &silent), Some(Status::Undecided));
+    let wordless = EvidenceBuilder::new().asks("Hi").call("search", json!({"q": "a"})).evidence();
+    for (kind, of_kind, of_inverse) in [
+        ("llm-rubric", None, Some(Status::Undecided)),
+        ("g-eval", None, Some(Status::Undecided)),
+        ("model-graded-closedqa", None, Some(Status::Undecided)),
+        ("factuality", Some(Status::Unmet), Some(Status::Undecided)),
+        ("answer-relevance", Some(Status::Unmet), Some(Status::Undecided)),
+        ("context-faithfulness", Some(Status::Unmet), Some(Status::Undecided)),
+        ("context-recall", None, None),
+        ("agent-rubric", None, None),
+        ("trajectory:goal-success", None, None),
+    ] {
+        assert_eq!(asked(rubric(kind), &wordless), of_kind, "{kind}");
+        assert_eq!(asked(rubric(&format!("not-{kind}")), &wordless), of_inverse, "not-{kind}");
+    }
     let unreported = EvidenceBuilder::new().asks("Hi").calls_unreported().answer("Hello").evidence();
     assert_eq!(asked(rubric("llm-rubric"), &unreported), None);
     assert_eq!(asked(rubric("trajectory:goal-success"), &unreported), Some(Status::Undecided));

@@ -25,11 +25,8 @@ pub async fn ask_hosted(
             continue;
         };
         let verdict = match hosted.request(evidence) {
-            Ok(request) => match send(&request, providers, withhold).await {
-                Ok(response) => {
-                    *spent.get_or_insert_default() += usage(&response);
-                    hosted.decide(&response, evidence)
-                }
+            Ok(request) => match send(&request, providers, withhold, &mut spent).await {
+                Ok(response) => hosted.decide(&response, evidence),
                 Err(reason) => Verdict::undecided(reason),
             },
             Err(reason) => Verdict::undecided(reason),
@@ -39,17 +36,21 @@ pub async fn ask_hosted(
     spent
 }
 
-/// Sends a request.
+/// Sends a request, and adds what it used to `spent`. A request that is not answered counts as sent only.
 async fn send(
     request: &HostedRequest,
     providers: &Providers,
     withhold: &(dyn Fn(&str) -> String + Sync),
+    spent: &mut Option<AuxiliaryUsage>,
 ) -> Result<Value, String> {
     let failed = |reason: &dyn std::fmt::Display| format!("`{}` could not be asked: {reason}", request.model);
     let (documents, model) = providers.documents(&request.model).map_err(|error| failed(&error))?;
     let input: Vec<String> = request.input.iter().map(|text| withhold(text)).collect();
     let body = serde_json::json!({ "model": model, "input": input });
-    documents.post(request.path, &body).await.map_err(|failure| failed(&failure))
+    let spent = spent.get_or_insert_default();
+    let response = documents.post(request.path, &body).await.map_err(|failure| failed(&failure))?;
+    *spent += usage(&response);
+    Ok(response)
 }
 
 /// Returns the usage that a response reports. Prices of such models are not known.

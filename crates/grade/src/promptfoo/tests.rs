@@ -491,7 +491,8 @@ async fn hosted_models_decide_similarity_and_moderation() {
     let moderation = json!({"results": [{"flagged": true, "categories": {"violence": true}}]});
     let (address, asked) = serve(vec![embeddings, moderation, json!({"data": []})]);
     let credentials = Credentials::default().with("OPENAI_BASE_URL", &address).with("OPENAI_API_KEY", "k");
-    let providers = Providers::new(credentials, Prices::default(), Policy::default());
+    let policy = Policy { tries: 1, ..Policy::default() };
+    let providers = Providers::new(credentials, Prices::default(), policy);
     let evidence = EvidenceBuilder::new().answer("a secret").evidence();
     let withhold = |text: &str| text.replace("secret", "[masked]");
     let ask = async |fields: Value| {
@@ -512,6 +513,9 @@ async fn hosted_models_decide_similarity_and_moderation() {
     assert!(asked[0].starts_with("POST /v1/embeddings ") && asked[0].contains("\"model\":\"small\""), "{}", asked[0]);
     assert!(asked[0].contains("[\"a [masked]\",\"x\",\"y\"]"), "{}", asked[0]);
     assert!(asked[1].starts_with("POST /v1/moderations "), "{}", asked[1]);
+    let (refused, spent) = ask(json!({"type": "similar", "value": "x"})).await;
+    assert!(refused.reason.contains("could not be asked"), "{}", refused.reason);
+    assert_eq!(spent, Some(model::AuxiliaryUsage::default()), "a request was sent, and none was answered");
     let providers = Providers::new(Credentials::default(), Prices::default(), Policy::default());
     let checks = compiled(&assertion(json!({"type": "similar", "value": "x"})), 1.0).unwrap();
     let mut findings = grade(&checks, &evidence);

@@ -94,7 +94,7 @@ impl Judged for Guardrail {
             let actual = quote(votes, *first).unwrap_or_else(|| format!("it did not{}", reasoning(votes, *first)));
             // One broken rule decides the assertion. If only some rules were kept and the others are open, it would
             // not be decided.
-            let open = (broken.len() + kept < marks.len()).then(|| split(votes).to_owned());
+            let open = (broken.len() + kept < marks.len()).then(|| split(votes));
             return Verdict { error: open, ..Verdict::unmet(reason, name(*first), actual) }
                 .scored(kept as f64 / marks.len() as f64)
                 .evidence(broken.iter().map(|at| line(votes, *at, name(*at))));

@@ -208,7 +208,7 @@ impl Judged for Rubric {
         };
         // If the decided criteria are enough, the verdict does not depend on the open ones, but these are still
         // reported.
-        let error = verdict.error.or_else(|| marks.contains(&None).then(|| split(votes).to_owned()));
+        let error = verdict.error.or_else(|| marks.contains(&None).then(|| split(votes)));
         let verdict = Verdict { error, ..verdict };
         verdict.scored(met / all).evidence(lines)
     }

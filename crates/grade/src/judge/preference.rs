@@ -60,7 +60,7 @@ fn decided(answers: &JudgeAnswers) -> Result<(Choice, String), String> {
         }
     }
     let votes = Votes { answers: &answers.answers, asked: answers.asked };
-    Err(answers.trouble.clone().unwrap_or_else(|| split(&votes).to_owned()))
+    Err(answers.trouble.clone().unwrap_or_else(|| split(&votes)))
 }
 
 /// Combines the choices in both orders. In the first order, the trial of the first side is shown first.

@@ -82,6 +82,13 @@ pub(crate) fn line(votes: &Votes<'_>, index: usize, name: &str) -> String {
 }
 
 /// Returns the reason why the judges could not decide.
-pub(crate) fn split(votes: &Votes<'_>) -> &'static str {
-    if votes.asked > 1 { "the judges do not agree" } else { "the judge cannot tell" }
+pub(crate) fn split(votes: &Votes<'_>) -> String {
+    match (votes.fewest_verdicts(), votes.asked) {
+        (_, 0 | 1) => "the judge cannot tell".to_owned(),
+        (0, asked) => format!("none of the {asked} judges gave a verdict"),
+        (given, asked) if given < asked => {
+            format!("{given} of {asked} judges gave a verdict, which does not decide")
+        }
+        _ => "the judges do not agree".to_owned(),
+    }
 }

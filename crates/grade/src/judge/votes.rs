@@ -108,6 +108,19 @@ impl<'a> Votes<'a> {
         Scores { min_mean: mean(1.0), max_mean: mean(scale as f64), given }
     }
 
+    /// Returns the number of judges that gave a verdict about the undecided criterion that has the fewest.
+    pub fn fewest_verdicts(&self) -> usize {
+        let is_verdict = |mark: &CriterionMark| {
+            mark.met.is_some() || mark.score.is_some() || mark.status.is_some() || mark.choice.is_some()
+        };
+        let criteria = self.answers.iter().map(|answer| answer.marks.len()).max().unwrap_or_default();
+        let undecided = (0..criteria).filter(|index| self.tally(*index).majority().is_none());
+        // Judges find different numbers of claims, so a claim that another judge does not have is not missing.
+        let given =
+            |index: usize| self.answers.iter().filter(|answer| answer.marks.get(index).is_none_or(is_verdict)).count();
+        undecided.map(given).min().unwrap_or(self.answers.len())
+    }
+
     /// Counts the judges that find at least one claim that agrees with the reference text and none that contradicts it.
     pub fn tally_factuality(&self) -> Tally {
         let holds = |answer: &&Answer| is_factual(answer);
@@ -156,6 +169,24 @@ mod tests {
             let tally = Votes { answers: &answers, asked }.tally(0);
             assert_eq!((tally.majority(), tally.agreement().as_str()), (expected, agreement), "{votes:?} of {asked}");
         }
+    }
+
+    #[test]
+    fn only_judges_with_a_verdict_on_the_undecided_criterion_count() {
+        let mark = |met: Option<bool>| answer(met, None).marks.remove(0);
+        let fewest = |votes: &[&[Option<bool>]], asked: usize| {
+            let of = |marks: &&[Option<bool>]| Answer { marks: marks.iter().copied().map(mark).collect() };
+            let answers: Vec<Answer> = votes.iter().map(of).collect();
+            Votes { answers: &answers, asked }.fewest_verdicts()
+        };
+        assert_eq!(fewest(&[&[Some(true)]], 3), 1);
+        assert_eq!(fewest(&[&[Some(true)], &[Some(false)]], 2), 2);
+        assert_eq!(fewest(&[&[Some(true)], &[None], &[None]], 3), 1);
+        assert_eq!(fewest(&[&[Some(true), Some(true)], &[None, None], &[Some(true), Some(false)]], 3), 2);
+        let scores = [answer(None, Some(3)), answer(None, Some(4))];
+        assert_eq!(Votes { answers: &scores, asked: 3 }.fewest_verdicts(), 2);
+        let claims = [Answer { marks: Vec::new() }, Answer { marks: Vec::new() }];
+        assert_eq!(Votes { answers: &claims, asked: 3 }.fewest_verdicts(), 2);
     }
 
     #[test]

@@ -132,6 +132,8 @@ async fn a_panel_decides_by_its_majority_or_its_mean_and_shows_the_agreement() {
     assert!(finding.reason.ends_with("(2 of 3)"), "{}", finding.reason);
     let (finding, ..) = judged(&ruled(), vec![verdict("violated"), verdict("met")], 2).await;
     assert_eq!((finding.status, finding.reason.as_str()), (Status::Undecided, "the judges do not agree"));
+    let (finding, ..) = judged(&ruled(), vec![verdict("met"), says(&json!("nonsense"))], 3).await;
+    assert_eq!(finding.reason, "1 of 3 judges gave a verdict, which does not decide");
     let own = checks(&json!({"id": "a", "type": "guardrail", "must_not": "be rude", "judges": 2}));
     let (_, took, _) = judged(&own, vec![verdict("met")], 5).await;
     assert_eq!(took.requests, 2, "the number of the assertion takes precedence");

@@ -134,7 +134,8 @@ pub(crate) fn counts(found: &Finding, record: &TrialRecord) -> bool {
 
 /// Returns `true` if a met finding earned less than its full share of a score that was too low.
 fn is_short(found: &Finding, record: &TrialRecord) -> bool {
-    let is_part = record.pass_score.is_some() && !found.implicit && found.status == Status::Met;
+    let has_share = !found.implicit && found.weight != 0.0;
+    let is_part = record.pass_score.is_some() && has_share && found.status == Status::Met;
     is_part && record.outcome == Outcome::Failed && found.score.is_some_and(|score| score < 1.0)
 }
 

@@ -61,8 +61,11 @@ fn critical(record: &TrialRecord, paint: &Paint) -> String {
     format!("    {} {}{more}\n", paint.red("critical and failed:"), paths.join(", "))
 }
 
-/// Formats a finding's part of the trial's score, such as `38 of 50`.
+/// Formats a finding's part of the trial's score, such as `38 of 50`. `None` if it has no part in it.
 pub(super) fn share(finding: &Finding) -> Option<String> {
+    if finding.weight == 0.0 {
+        return None;
+    }
     Some(format!("{} of {}", points(finding.weight * finding.score?), points(finding.weight)))
 }
 
@@ -97,7 +100,9 @@ pub(super) fn tree(finding: &Finding, paint: &Paint) -> String {
     for line in lines {
         let gap = " ".repeat(width - line.width);
         let earned = if line.note.is_empty() { line.points } else { format!("{:<points$}  ", line.points) };
-        text.push_str(&format!("{} {}{gap}  {}{}\n", line.mark, line.name, paint.dim(&earned), line.note));
+        let shown = format!("{} {}{gap}  {}{}", line.mark, line.name, paint.dim(&earned), line.note);
+        text.push_str(shown.trim_end());
+        text.push('\n');
     }
     if hidden > 0 {
         text.push_str(&format!("{}\n", paint.dim(&format!("and {hidden} more parts; the record has all"))));
@@ -136,7 +141,9 @@ fn line(detail: &Detail, weight: f64, parent: ParentLine<'_>, depth: usize, pain
             Status::Unmet => Outcome::Failed,
             Status::Undecided => Outcome::Undecided,
         };
-        (outcome, format!("{earned} of {}", points(weight)))
+        // Parts of a finding without weight have no points.
+        let points = if weight > 0.0 { format!("{earned} of {}", points(weight)) } else { String::new() };
+        (outcome, points)
     };
     // A title that a part inherits does not describe it.
     let name = match detail.title.as_deref().filter(|title| parent.title != Some(*title)) {

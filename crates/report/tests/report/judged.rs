@@ -216,6 +216,17 @@ fn a_score_that_is_too_low_is_shown_once() {
 }
 
 #[test]
+fn a_finding_without_weight_has_its_reason_and_no_points() {
+    for status in [model::Status::Met, model::Status::Unmet] {
+        let mut record = scored();
+        (record.findings[0].weight, record.findings[0].status) = (0.0, status);
+        let drawn = report::result(&record, &plain());
+        assert!(drawn.contains("  2 places are not as they should be\n"), "{drawn}");
+        assert!(!drawn.contains("0 of 0") && !drawn.contains(" \n"), "{drawn}");
+    }
+}
+
+#[test]
 fn the_schema_covers_judged_trials() {
     let document: Value = serde_json::from_str(&reported("json", &file().events, |_| {})).unwrap();
     let schema = report::report_schema();

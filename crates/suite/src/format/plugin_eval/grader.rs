@@ -84,10 +84,7 @@ pub(super) fn read(node: &Node, body: Option<String>, fallback: &str, reading: &
         decode::choice(fields.get("type")?, "`type`", &choices, &mut reading.found);
         return None;
     };
-    let weight = match fields.get("weight").map(|node| &node.kind) {
-        Some(NodeKind::Number(number)) if number.as_f64() == Some(0.0) => 0.0,
-        _ => fields.positive("weight", &mut reading.found).unwrap_or(1.0),
-    };
+    let weight = fields.get("weight").map_or(1.0, |node| weight(node, reading));
     let arms = [("with-only", true), ("both", false)];
     let arm = fields.choice("arm", &arms, &mut reading.found);
     let is_of_skill = kind == "tool_used" && node.get("tool").and_then(Node::as_str) == Some(SKILL);
@@ -116,6 +113,19 @@ pub(super) fn read(node: &Node, body: Option<String>, fallback: &str, reading: &
     })
 }
 
+/// Reads a weight, which is not below 0.
+fn weight(node: &Node, reading: &mut Reading<'_>) -> f64 {
+    let number = match &node.kind {
+        NodeKind::Number(number) => number.as_f64(),
+        _ => None,
+    };
+    number.filter(|weight| *weight >= 0.0 && weight.is_finite()).unwrap_or_else(|| {
+        let written = number.map_or_else(|| node.kind_name().to_owned(), |weight| weight.to_string());
+        reading.found.push(node.error(format!("`weight` must be a number of at least 0, not {written}")));
+        1.0
+    })
+}
+
 type Assertion = Option<(&'static str, Vec<(&'static str, Node)>)>;
 
 fn regex<'a>(fields: &mut Fields<'a>, entry: &Entry<'a>, reading: &mut Reading<'_>) -> Assertion {
@@ -127,7 +137,7 @@ fn regex<'a>(fields: &mut Fields<'a>, entry: &Entry<'a>, reading: &mut Reading<'
     let place = fields.get("pattern").unwrap_or(entry.node);
     let mut entries = vec![("pattern", text(place, format!("/{pattern}/{flags}")))];
     if let Some(node) = fields.get("target") {
-        entries.push(target(node, reading)?);
+        entries.push(target("target", node, reading)?);
     }
     if let Some(node) = fields.get("match") {
         let written = decode::text(node, "`match`", &mut reading.found)?;
@@ -165,19 +175,20 @@ fn asserts_nothing(pattern: &str, flags: &str, entries: &[(&str, Node)]) -> bool
     is_enough && field("count").is_none() && regex.matches_every_text()
 }
 
-/// Returns the field of `matches` that stands for a target.
-fn target(node: &Node, reading: &mut Reading<'_>) -> Option<(&'static str, Node)> {
+/// Returns the field of `matches` that stands for the target under `key`.
+fn target(key: &str, node: &Node, reading: &mut Reading<'_>) -> Option<(&'static str, Node)> {
+    let what = format!("`{key}`");
     if matches!(node.kind, NodeKind::Map(_)) {
-        let mut fields = Fields::of(node, "`target`", &mut reading.found)?;
+        let mut fields = Fields::of(node, &what, &mut reading.found)?;
         fields.choice("source", &[("file", ())], &mut reading.found);
         let path = fields.required_text("path", &mut reading.found);
         let place = fields.get("path");
-        reading.close(&fields, "graders[].target", &[], reading::unknown);
+        reading.close(&fields, &format!("graders[].{key}"), &[], reading::unknown);
         return Some(("path", text(place?, path?)));
     }
     let known =
         [("last_message", "answer"), ("trace", "trace"), ("files", "created_files"), ("mock_calls", "mock_calls")];
-    let known = decode::choice(node, "`target`", &known, &mut reading.found)?;
+    let known = decode::choice(node, &what, &known, &mut reading.found)?;
     Some(("in", text(node, known)))
 }
 
@@ -266,7 +277,7 @@ fn llm<'a>(fields: &mut Fields<'a>, entry: &Entry<'a>, reading: &mut Reading<'_>
     let mut file = None;
     let mut has_files = false;
     if let Some(node) = fields.get("focus") {
-        match target(node, reading)? {
+        match target("focus", node, reading)? {
             ("path", path) => file = path.as_str().map(str::to_owned),
             (_, text) => has_files = text.as_str() == Some("created_files"),
         }

@@ -493,7 +493,7 @@ impl Reading<'_> {
             Some(node) => {
                 let seconds = as_number(node).filter(|seconds| *seconds > 0.0);
                 if seconds.is_none() {
-                    self.found.push(node.error("`timeout` must be a number of seconds"));
+                    self.found.push(node.error("`timeout` must be a number of seconds above 0"));
                 }
                 seconds?
             }

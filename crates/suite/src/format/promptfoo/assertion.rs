@@ -67,8 +67,8 @@ pub(super) enum Threshold {
 }
 
 impl Threshold {
-    /// Returns what the threshold of the type `kind` is compared with; `None` if the type is never decided by one.
-    fn of(kind: &str) -> Option<Self> {
+    /// Returns what the threshold of the type `kind` is compared with; `None` if the type is not decided here.
+    pub(super) fn of(kind: &str) -> Option<Self> {
         Some(match kind {
             "assert-set"
             | "bleu"
@@ -86,14 +86,20 @@ impl Threshold {
             "similar" | "similar:cosine" => Self::Cosine,
             "similar:euclidean" | "levenshtein" | "latency" | "cost" => Self::AtMost,
             "similar:dot" | "javascript" | "python" => Self::AnyScore,
-            "factuality" | "model-graded-factuality" | "model-graded-closedqa" => Self::Unused,
-            _ => return None,
+            _ => {
+                let is_decided = |known: &Type| !matches!(known.support, Support::Undecided(_));
+                TYPES.iter().find(|known| known.name == kind).filter(|known| is_decided(known))?;
+                Self::Unused
+            }
         })
     }
 
     /// Returns the problem with a threshold that decides regardless of the answer. `inverse` is `true` for a type that
     /// begins with `not-`.
     pub(super) fn problem(&self, node: &Node, inverse: bool) -> Option<String> {
+        if matches!(self, Self::Unused) {
+            return None;
+        }
         let Some(threshold) = number(Some(node)) else { return Some("`threshold` must be a number".to_owned()) };
         let (fault, is_met) = match self {
             Self::Share if threshold <= 0.0 => ("not above 0", true),
@@ -259,7 +265,7 @@ impl Reading<'_> {
                 continue;
             };
             let bare = kind.strip_prefix("not-").unwrap_or(&kind).to_owned();
-            let is_unused = matches!(Threshold::of(&bare), Some(Threshold::Unused));
+            let is_unused = matches!(Threshold::of(&bare), Some(Threshold::Unused)) && item.get("threshold").is_some();
             let is_weightless_set = bare == "assert-set" && number(item.get("weight")) == Some(0.0);
             for key in [(!is_unused).then_some("threshold"), (!is_weightless_set).then_some("weight")] {
                 key.and_then(|key| fields.get(key));

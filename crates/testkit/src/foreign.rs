@@ -236,6 +236,14 @@ fn promptfoo_configuration(folder: Folder<'_>, name: &str, content: &str) -> Str
              hi,contains: hi,levenshtein(3): Say hi.,first,0.5,m,2,!\n\
              bye,Say bye.,,,,,,\n",
         )
+        .write(
+            "thresholds.csv",
+            "word,__expected,__threshold,__config:__expected:threshold\n\
+             hi,llm-rubric(0.8): Is kind.,high,\n\
+             bye,contains(3): Say,,\n\
+             yes,not-g-eval(0.2): Is rude.,,0.4\n\
+             no,starts-with: Say,,\n",
+        )
         .write("mistakes.csv", "word,_expected,__other,__config:__expected:weight\nhi,hi,x,2\n")
         .write(
             "tests.jsonl",

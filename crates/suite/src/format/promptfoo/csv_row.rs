@@ -3,15 +3,16 @@
 use model::decode::Problems;
 use model::{Node, NodeKind};
 
-use super::assertion::TYPES;
+use super::assertion::{TYPES, Threshold};
 use super::file::{self, FILE};
 use super::reading::{map, node, text};
+use crate::coverage::{KeyLog, Treatment};
 
 /// Types whose value in a cell is a list, separated by commas.
 const LISTS: [&str; 4] = ["contains-all", "contains-any", "icontains-all", "icontains-any"];
 
-/// Types that have a threshold in a cell, which is this one unless it is written.
-const WITH_THRESHOLD: [&str; 13] = [
+/// Types whose threshold promptfoo reads in a cell.
+const WITH_THRESHOLD: [&str; 12] = [
     "answer-relevance",
     "classifier",
     "context-faithfulness",
@@ -24,14 +25,15 @@ const WITH_THRESHOLD: [&str; 13] = [
     "perplexity",
     "rouge-n",
     "similar",
-    "starts-with",
 ];
 
-/// Threshold of an assertion in a cell.
-const THRESHOLD: f64 = 0.75;
+/// Returns the threshold that an assertion of the type `kind` has if its cell has none.
+fn usual_threshold(kind: &str) -> Option<f64> {
+    WITH_THRESHOLD.contains(&kind).then_some(if kind == "similar" { 0.8 } else { 0.75 })
+}
 
-/// Converts a row to a test.
-pub(super) fn test(row: &Node, problems: &mut Problems) -> Node {
+/// Converts a row to a test. Thresholds in cells that promptfoo does not read are recorded in `keys`.
+pub(super) fn test(row: &Node, keys: &mut KeyLog, problems: &mut Problems) -> Node {
     let NodeKind::Map(cells) = &row.kind else { return row.clone() };
     let (mut vars, mut asserts, mut options, mut fields) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let (mut metric, mut metadata, mut thresholds) = (None, Vec::new(), Vec::new());
@@ -51,7 +53,7 @@ pub(super) fn test(row: &Node, problems: &mut Problems) -> Node {
             }
             Some(special) if special.starts_with("expected") => {
                 if !value.trim().is_empty() {
-                    asserts.push(assertion(value.trim(), cell));
+                    asserts.push(assertion(value.trim(), cell, keys));
                 }
             }
             Some("prefix") => options.push(("prefix".to_owned(), cell.clone())),
@@ -61,8 +63,10 @@ pub(super) fn test(row: &Node, problems: &mut Problems) -> Node {
             Some("providerOutput") if value.is_empty() => {}
             Some("providerOutput") => fields.push(("providerOutput".to_owned(), cell.clone())),
             Some("metric") => metric = Some(cell.clone()).filter(|_| !value.is_empty()),
+            Some("threshold") if value.trim().is_empty() => {}
             Some("threshold") => {
-                fields.extend(number(value).map(|value| ("threshold".to_owned(), number_node(cell, value))));
+                let threshold = number(value).map_or_else(|| cell.clone(), |value| number_node(cell, value));
+                fields.push(("threshold".to_owned(), threshold));
             }
             Some(special) if special.starts_with("metadata:") => metadata.push((special[9..].to_owned(), cell.clone())),
             Some(special) if special.starts_with("config:") => {
@@ -113,7 +117,7 @@ fn number_node(at: &Node, value: f64) -> Node {
 }
 
 /// Reads an assertion in a cell: `TYPE(THRESHOLD): VALUE`, or a text that the answer must equal.
-fn assertion(written: &str, cell: &Node) -> Vec<(String, Node)> {
+fn assertion(written: &str, cell: &Node, keys: &mut KeyLog) -> Vec<(String, Node)> {
     let made = |kind: &str, value: Option<&str>| {
         let mut fields = vec![("type".to_owned(), text(cell, kind))];
         fields.extend(value.map(|value| ("value".to_owned(), text(cell, value))));
@@ -141,26 +145,45 @@ fn assertion(written: &str, cell: &Node) -> Vec<(String, Node)> {
         }
     }
     let Some((head, value)) = split_type(written) else { return made("equals", Some(written)) };
-    let (kind, threshold) = match head.strip_suffix(')').and_then(|head| head.split_once('(')) {
-        Some((kind, threshold)) => (kind, number(threshold)),
-        None => (head, None),
-    };
+    let Some((kind, threshold)) = kind_and_threshold(head) else { return made("equals", Some(written)) };
     let bare = kind.strip_prefix("not-").unwrap_or(kind);
     let is_list = LISTS.contains(&bare);
     let mut fields = made(kind, value.map(|value| if is_list { value } else { value.trim() }));
-    let usual = WITH_THRESHOLD.contains(&bare).then_some(THRESHOLD);
-    if let Some(threshold) = threshold.or(usual).filter(|_| usual.is_some()) {
-        fields.push(("threshold".to_owned(), number_node(cell, threshold)));
+    let usual = usual_threshold(bare);
+    // What a threshold means for the other types is reported with their keys.
+    let is_read = usual.is_some() || matches!(Threshold::of(bare), None | Some(Threshold::Unused));
+    match threshold.or(usual) {
+        Some(threshold) if is_read => fields.push(("threshold".to_owned(), number_node(cell, threshold))),
+        Some(_) => {
+            let consequence = format!(
+                "promptfoo does not read it in a cell with `{bare}`; write it in a column such as \
+                 `__config:__expected1:threshold`"
+            );
+            keys.add("tests[].assert[].threshold".to_owned(), Treatment::Ignored, Some(consequence), cell.excerpt());
+        }
+        None => {}
     }
     fields
+}
+
+/// Splits `TYPE(THRESHOLD)`, where the threshold is optional. `None` if it is not a number in plain digits.
+fn kind_and_threshold(head: &str) -> Option<(&str, Option<f64>)> {
+    let Some((kind, rest)) = head.split_once('(') else { return Some((head, None)) };
+    let digits = rest.strip_suffix(')')?;
+    let is_digit = |letter: char| letter.is_ascii_digit();
+    let is_plain = digits.starts_with(is_digit)
+        && digits.ends_with(is_digit)
+        && digits.chars().all(|letter| is_digit(letter) || letter == '.');
+    number(digits).filter(|_| is_plain).map(|threshold| (kind, Some(threshold)))
 }
 
 /// Splits `TYPE(THRESHOLD): VALUE` after the type. `None` if it does not begin with a type.
 fn split_type(written: &str) -> Option<(&str, Option<&str>)> {
     let is_type = |head: &str| {
-        let bare = head.split_once('(').map_or(head, |(bare, _)| bare);
-        let bare = bare.strip_prefix("not-").unwrap_or(bare);
-        TYPES.iter().any(|known| known.name == bare)
+        kind_and_threshold(head).is_some_and(|(kind, _)| {
+            let bare = kind.strip_prefix("not-").unwrap_or(kind);
+            TYPES.iter().any(|known| known.name == bare)
+        })
     };
     if is_type(written) && !written.contains(char::is_whitespace) {
         return Some((written, None));
@@ -181,6 +204,7 @@ mod tests {
 
     #[test]
     fn cells_are_assertions() {
+        let mut keys = KeyLog::default();
         let cell = Node::from_json(&json!("x"), &Source::new("t.csv", ""));
         for (written, expected) in [
             ("hello: you", json!({"type": "equals", "value": "hello: you"})),
@@ -189,7 +213,15 @@ mod tests {
             ("is-json", json!({"type": "is-json"})),
             ("levenshtein(2): abc", json!({"type": "levenshtein", "value": "abc", "threshold": 2.0})),
             ("latency(100)", json!({"type": "latency", "threshold": 100.0})),
-            ("similar: x", json!({"type": "similar", "value": "x", "threshold": 0.75})),
+            ("similar: x", json!({"type": "similar", "value": "x", "threshold": 0.8})),
+            ("not-similar(0.5): x", json!({"type": "not-similar", "value": "x", "threshold": 0.5})),
+            ("similar(high): x", json!({"type": "equals", "value": "similar(high): x"})),
+            ("similar(): x", json!({"type": "equals", "value": "similar(): x"})),
+            ("answer-relevance", json!({"type": "answer-relevance", "threshold": 0.75})),
+            ("starts-with: a", json!({"type": "starts-with", "value": "a"})),
+            ("contains(3): a", json!({"type": "contains", "value": "a", "threshold": 3.0})),
+            ("llm-rubric(0.8): is kind", json!({"type": "llm-rubric", "value": "is kind"})),
+            ("not-g-eval(0): is kind", json!({"type": "not-g-eval", "value": "is kind"})),
             ("grade: is kind", json!({"type": "llm-rubric", "value": "is kind"})),
             ("fn: output.length > 2", json!({"type": "javascript", "value": "output.length > 2"})),
             ("file://check.py:grade", json!({"type": "python", "value": "file://check.py:grade"})),
@@ -197,7 +229,13 @@ mod tests {
             ("skill-used: plan", json!({"type": "skill-used", "value": "plan"})),
             ("trajectory:tool-used: search", json!({"type": "trajectory:tool-used", "value": "search"})),
         ] {
-            assert_eq!(map(&cell, assertion(written, &cell)).to_json(), expected, "{written}");
+            assert_eq!(map(&cell, assertion(written, &cell, &mut keys)).to_json(), expected, "{written}");
         }
+        let keys = keys.finish("t.csv", "promptfoo").keys;
+        let consequences: Vec<&str> = keys.iter().filter_map(|key| key.consequence.as_deref()).collect();
+        let begins = |at: usize, kind: &str| {
+            consequences[at].starts_with(&format!("promptfoo does not read it in a cell with `{kind}`; "))
+        };
+        assert!(begins(0, "llm-rubric") && begins(1, "g-eval") && consequences.len() == 2, "{consequences:?}");
     }
 }

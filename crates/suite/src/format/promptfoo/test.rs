@@ -195,9 +195,9 @@ impl Reading<'_> {
 
     fn rows_in(&mut self, path: &Path, at: &Node, problems: &mut Problems) -> Vec<Node> {
         let Some(source) = self.open(path, at, problems) else { return Vec::new() };
-        let tabular = |delimiter: u8, problems: &mut Problems| {
+        let mut tabular = |delimiter: u8, problems: &mut Problems| {
             let rows = document::read_csv(&source, delimiter, problems);
-            rows.iter().map(|row| csv_row::test(row, problems)).collect::<Vec<_>>()
+            rows.iter().map(|row| csv_row::test(row, &mut self.keys, problems)).collect::<Vec<_>>()
         };
         match ending(path).as_str() {
             "csv" => {

@@ -1,4 +1,4 @@
-//! `llm_judge`: a judge scores the reply by a criterion.
+//! `llm_judge`: a judge scores the last reply, or the whole conversation, by a criterion.
 
 use model::Diagnostic;
 
@@ -14,7 +14,7 @@ const SCALE: u64 = 5;
 const MAX_SCALE: u64 = 100;
 
 pub(crate) const ASSERTION: Assertion = Assertion::judged("llm_judge", parse)
-    .summary("A judge rates the last reply by a criterion, and the rating is high enough.")
+    .summary("A judge rates the last reply, or all replies, by a criterion, and the rating is high enough.")
     .fields(&[
         Field::required(
             "criteria",
@@ -24,6 +24,12 @@ pub(crate) const ASSERTION: Assertion = Assertion::judged("llm_judge", parse)
         Field::optional("threshold", "number, above 1 and up to `scale`", "Minimum rating.")
             .or("the middle of the scale, which is 3 of 5"),
         Field::optional("scale", "whole number, 2 to 100", "Highest rating.").or("5"),
+        Field::optional(
+            "all_replies",
+            "`true` or `false`",
+            "Rate everything that the agent said and did, and not only its last reply and the work for it.",
+        )
+        .or("`false`"),
         NEEDS_CALLS,
         JUDGES,
     ])
@@ -52,6 +58,7 @@ struct LlmJudge {
     place: SourceLocation,
     threshold: f64,
     scale: u64,
+    all_replies: bool,
     needs_calls: bool,
 }
 
@@ -59,9 +66,10 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
     let criteria = reading.required_text("criteria");
     let scale = scale(reading);
     let threshold = threshold(reading, scale);
+    let all_replies = reading.fields.boolean("all_replies", reading.problems).unwrap_or_default();
     let needs_calls = reading.fields.boolean("needs_calls", reading.problems).unwrap_or_default();
     let (criteria, place) = criteria?;
-    Some(matcher::judged(LlmJudge { criteria, place, threshold: threshold?, scale: scale?, needs_calls }))
+    Some(matcher::judged(LlmJudge { criteria, place, threshold: threshold?, scale: scale?, all_replies, needs_calls }))
 }
 
 fn scale(reading: &mut Reading<'_>) -> Option<u64> {
@@ -107,7 +115,7 @@ impl Judged for LlmJudge {
             return Err(judge::nothing_to_judge(&self.wanted()));
         }
         Ok(Question {
-            task: prompt::CRITERION.to_owned(),
+            task: if self.all_replies { prompt::CONVERSATION } else { prompt::CRITERION }.to_owned(),
             criteria: vec![Criterion::new(0, self.criteria.as_str(), Quoted::Always)],
             form: judge::Form::Scores(self.scale),
             material,

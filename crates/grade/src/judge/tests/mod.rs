@@ -256,6 +256,23 @@ async fn a_question_about_calls_is_undecided_if_they_are_not_reported() {
 }
 
 #[tokio::test]
+async fn a_rating_is_about_the_last_reply_or_the_whole_conversation() {
+    for (all_replies, task) in
+        [(false, "Judge the agent's last reply"), (true, "each of its replies, not just the last")]
+    {
+        let model = model(vec![score(5)]);
+        let judge = Judge::new("fake", Arc::clone(&model) as Arc<dyn Model>);
+        let assertion = json!({"id": "a", "type": "llm_judge", "criteria": "It is kind.", "all_replies": all_replies});
+        let (found, _) = judge_with(&checks(&assertion), &done(), &judge).await;
+        assert_eq!(found[0].status, Status::Met);
+        let asked = model.asked.lock().unwrap();
+        let told = |task: &str| asked[0].system[0].contains(task);
+        assert!(told(task) && told("c1: It is kind."), "{}", asked[0].system[0]);
+        assert_eq!(told("Judge the agent's last reply"), !all_replies);
+    }
+}
+
+#[tokio::test]
 async fn a_scripted_judge_is_asked_sequentially() {
     let both = [ruled(), scored()].concat();
     let unsealed = |answer: Result<Reply, ProviderError>| {

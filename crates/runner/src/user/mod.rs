@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use llm::{Conversation, Model, ProviderError, Request, ResponseSchema, StructuredReply, StructuredReplyError};
 use mask::Mask;
+use model::text::counted;
 use model::{AuxiliaryUsage, Ending, SimulatedUser, Trace};
 use serde_json::{Map, Value, json};
 
@@ -73,8 +74,8 @@ impl Player {
     pub(crate) async fn next(&mut self, trace: &Trace) -> Result<Move, PlayerError> {
         if self.sent_messages >= self.user.max_turns {
             return Ok(Move::Leave(format!(
-                "the user has sent {} messages, as many as `max_turns` allows",
-                self.sent_messages
+                "the model that plays the user has sent {}, which is the maximum",
+                counted(self.sent_messages as usize, "message")
             )));
         }
         let request = self.request(trace);

@@ -97,7 +97,8 @@ async fn a_simulated_user_stops_after_the_maximum_number_of_messages() {
     for _ in 0..2 {
         assert!(matches!(player.next(&Trace::default()).await, Ok(Move::Say(_))));
     }
-    assert!(matches!(player.next(&Trace::default()).await, Ok(Move::Leave(_))));
+    let reason = "the model that plays the user has sent 2 messages, which is the maximum".to_owned();
+    assert_eq!(player.next(&Trace::default()).await, Ok(Move::Leave(reason)));
     assert_eq!(player.spent().map(|spent| spent.requests), Some(2));
     assert_eq!(player.spent(), None);
 }

@@ -1,7 +1,7 @@
 //! Graders, each of which becomes an assertion.
 
 use model::decode::{Fields, Problems};
-use model::{AssertionSpec, Node, NodeKind, nearest};
+use model::{AssertionSpec, Diagnostic, Node, NodeKind, UserMessage, nearest};
 
 use super::settings::{Settings, duration};
 use crate::coverage::Treatment;
@@ -16,6 +16,8 @@ pub(super) struct Graders<'a> {
     pub(super) rubric: &'a [String],
     /// First message of the user.
     pub(super) prompt: &'a str,
+    /// True if the user sends several messages.
+    pub(super) has_turns: bool,
     pub(super) specs: Vec<AssertionSpec>,
     pub(super) names: Names,
     /// Ids of assertions about skills.
@@ -25,9 +27,11 @@ pub(super) struct Graders<'a> {
 }
 
 impl<'a> Graders<'a> {
-    pub(super) fn new(settings: &'a Settings, rubric: &'a [String], prompt: &'a str) -> Self {
+    pub(super) fn new(settings: &'a Settings, rubric: &'a [String], messages: &'a [UserMessage]) -> Self {
         let (names, specs, indicators) = (Names::default(), Vec::new(), Vec::new());
-        Self { settings, rubric, prompt, specs, names, indicators, run_commands: false }
+        let prompt = messages.first().map(|message| message.text.as_str()).unwrap_or_default();
+        let has_turns = messages.len() > 1;
+        Self { settings, rubric, prompt, has_turns, specs, names, indicators, run_commands: false }
     }
 }
 
@@ -159,6 +163,35 @@ impl Reading<'_> {
                 self.found.push(node.error(format!("the grader `{kind}` asserts nothing")));
             }
             None => {}
+        }
+    }
+
+    /// Reports weights that are not those of a grader or a constraint in `stimuli`.
+    pub(super) fn check_weights(&mut self, scoring: Option<&Node>, stimuli: &[&Node]) {
+        let weights = scoring.and_then(|node| node.get("weights"));
+        let Some(NodeKind::Map(weights)) = weights.map(|node| &node.kind) else { return };
+        let mut known: Vec<&str> = Vec::new();
+        for stimulus in stimuli {
+            if let Some(NodeKind::List(graders)) = stimulus.get("graders").map(|node| &node.kind) {
+                let words = graders.iter().flat_map(|grader| [grader.get("name"), grader.get("type")]);
+                known.extend(words.flatten().filter_map(Node::as_str));
+            }
+            if let Some(NodeKind::Map(constraints)) = stimulus.get("constraints").map(|node| &node.kind) {
+                let keys = constraints.iter().map(|(key, _)| key.value.as_str());
+                known.extend(keys.filter(|key| key.starts_with("expect_") || key.starts_with("reject_")));
+            }
+        }
+        for (name, value) in weights.iter().filter(|(name, _)| !known.contains(&name.value.as_str())) {
+            let place = value.source.excerpt(name.span);
+            if TYPES.iter().any(|(kind, _)| *kind == name.value) {
+                let consequence = Some("no grader has this type".to_owned());
+                self.keys.add(format!("scoring.weights.{}", name.value), Treatment::Ignored, consequence, place);
+                continue;
+            }
+            let types = TYPES.iter().map(|(kind, _)| *kind);
+            let near = nearest(&name.value, known.iter().copied().chain(types));
+            let problem = Diagnostic::error(format!("no grader has the name or the type `{}`", name.value));
+            self.found.push(problem.at(place).suggest(near));
         }
     }
 

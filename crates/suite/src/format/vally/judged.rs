@@ -4,7 +4,7 @@ use model::decode::Fields;
 use model::{AssertionSpec, Node, NodeKind};
 
 use super::grader::{Entry, Graders};
-use crate::format::foreign::{Reading, at, list, number, share, text, whole};
+use crate::format::foreign::{Reading, at, flag, list, number, share, text, whole};
 
 /// Criterion of a grader that has none.
 const USUAL: &str = "The agent did what the user asked for, completely and correctly.";
@@ -51,7 +51,8 @@ impl Reading<'_> {
             ("scale", at(node, NodeKind::Number((scale as u64).into()))),
             ("threshold", number(node, least)),
         ];
-        Some(entry.assertion("llm_judge", fields.into_iter().chain(judges).collect()))
+        let all_replies = graders.has_turns.then(|| ("all_replies", flag(node, true)));
+        Some(entry.assertion("llm_judge", fields.into_iter().chain(all_replies).chain(judges).collect()))
     }
 
     /// Returns the number of judges of a panel.

@@ -1,7 +1,7 @@
 //! Settings that hold for all cases of a suite.
 
 use model::decode::{self, Fields, Problems};
-use model::{Case, Node, NodeKind, Scoring, Trials};
+use model::{Case, Diagnostic, Node, NodeKind, Scoring, Trials};
 
 use super::environment::Environment;
 use crate::format::foreign::{Keys, Reading, as_number, share};
@@ -39,8 +39,13 @@ impl Settings {
     /// Sets the score that a trial of the case needs.
     pub(super) fn rule(&self, case: &mut Case) {
         let total: f64 = case.assertions.iter().map(|spec| spec.weight).sum();
-        match self.threshold.filter(|_| total > 0.0) {
-            Some(threshold) => case.ruling.scoring = Some(Scoring::with_share(total, threshold)),
+        match self.threshold {
+            Some(threshold) if total > 0.0 => case.ruling.scoring = Some(Scoring::with_share(total, threshold)),
+            Some(_) if case.assertions.is_empty() => {}
+            Some(_) => {
+                let problem = Diagnostic::error("no grader has a weight above 0, so any answer passes");
+                case.broken.push(problem.at(case.source.clone()));
+            }
             // Every grader must pass, also one without weight.
             None => {
                 let weightless = case.assertions.iter_mut().filter(|spec| spec.weight == 0.0);
@@ -95,7 +100,9 @@ impl Reading<'_> {
         let Some(mut fields) = Fields::of(node, "`scoring`", &mut self.found) else { return (None, Vec::new()) };
         let threshold = fields.get("threshold").and_then(|node| share(node, "threshold", &mut self.found));
         let mut weights = Vec::new();
-        if let Some(node) = fields.get("weights") {
+        let has_effect = node.get("threshold").is_some();
+        let written = if has_effect { fields.get("weights") } else { node.get("weights") };
+        if let Some(node) = written {
             match &node.kind {
                 NodeKind::Map(entries) => {
                     for (name, value) in entries {
@@ -108,7 +115,8 @@ impl Reading<'_> {
                 _ => self.found.push(node.error(format!("`weights` must be a map, not {}", node.kind_name()))),
             }
         }
-        self.close(&fields, "scoring", &[], &[] as &Keys<'_>);
+        let ignored = [("weights", "without a `threshold`, every grader must pass, whatever its weight")];
+        self.close(&fields, "scoring", &ignored, &[] as &Keys<'_>);
         (threshold, weights)
     }
 }

@@ -45,14 +45,14 @@ impl Reading<'_> {
         let constraints = fields.get("constraints");
         self.close(&fields, "stimuli[]", &IGNORED, &REFUSED);
 
-        let prompt = messages.first().map(|message| message.text.clone()).unwrap_or_default();
-        let mut graders = Graders::new(settings, &rubric, &prompt);
+        let mut graders = Graders::new(settings, &rubric, &messages);
         for grader in self.maps(written, "graders") {
             self.grader(grader, &mut graders);
         }
         let limits = constraints.map(|node| self.constraints(node, &mut graders)).unwrap_or_default();
+        let Graders { specs, indicators, run_commands, .. } = graders;
         let (mut fixtures, subject, mocks) = self.equipment(&environment);
-        if graders.run_commands {
+        if run_commands {
             with_sandbox(&mut fixtures);
         }
         fixtures.source = Some(item.excerpt());
@@ -71,8 +71,8 @@ impl Reading<'_> {
             skip,
             fixtures: Arc::new(fixtures),
             mocks: Arc::new(mocks),
-            assertions: graders.specs,
-            indicators: graders.indicators,
+            assertions: specs,
+            indicators,
             ..Case::new(name.unwrap_or(fallback), place)
         };
         settings.rule(&mut case);

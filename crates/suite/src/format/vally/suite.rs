@@ -48,6 +48,9 @@ impl Reading<'_> {
         if items.is_empty() && self.found.is_empty() {
             self.found.push(stimuli.unwrap_or(root).error("the suite has no stimuli"));
         }
+        if settings.threshold.is_some() {
+            self.check_weights(scoring, &items);
+        }
         let whole = std::mem::take(&mut self.found);
         let mut cases = Vec::with_capacity(items.len());
         for (index, item) in items.into_iter().enumerate() {

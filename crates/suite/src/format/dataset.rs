@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use model::decode::{Fields, Problems};
-use model::{AssertionSpec, Case, Node, NodeKind};
+use model::{AssertionSpec, Case, Diagnostic, Node, NodeKind};
 
 use self::metric::Metric;
 use self::scorer::Scorer;
@@ -58,6 +58,8 @@ struct Shared {
     columns: Vec<(String, Vec<String>)>,
     /// True if an answer may name several choices.
     multiple_correct: bool,
+    /// True if everything that is asserted could be read.
+    is_read: bool,
 }
 
 fn recognises(file: &SuiteFile<'_>) -> bool {
@@ -82,6 +84,7 @@ fn read(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Vec
             (scorers, fields.get("fields").map(|node| columns(node, problems)).unwrap_or_default(), multiple)
         }
     };
+    let is_read = !own.found.iter().any(Diagnostic::is_error);
     problems.append(&mut own.found);
     let place = fields.get("dataset");
     fields.finish(problems);
@@ -89,7 +92,7 @@ fn read(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Vec
     let mut reading = Reading::new(file.path, library);
     let path = reading.path_of(&dataset);
     library.use_table(&path);
-    let shared = Shared { case, system_prompt, asserted, columns, multiple_correct };
+    let shared = Shared { case, system_prompt, asserted, columns, multiple_correct, is_read };
     let rows = rows(&mut reading, &dataset, place);
     let mut names = Names::default();
     let mut cases = Vec::with_capacity(rows.len());

@@ -224,6 +224,33 @@ fn metrics_about_what_the_agent_did_need_its_calls() {
     assert_eq!(of_calls, expected);
 }
 
+/// Returns the type and a field of each assertion.
+fn kinds(judged: &[serde_json::Value], field: &str) -> Vec<String> {
+    let kind = |spec: &serde_json::Value| format!("{} {}", spec["type"].as_str().unwrap(), spec[field]);
+    judged.iter().map(kind).collect()
+}
+
+#[test]
+fn a_judge_rates_all_replies_of_a_conversation() {
+    let whole = ["llm_judge true"; 3];
+    assert_eq!(kinds(&assertions("deepeval", "conversation.yaml"), "all_replies"), whole);
+    assert_eq!(kinds(&assertions("deepeval", "rated.yaml")[..1], "all_replies"), ["llm_judge null"]);
+    let several = ["llm_judge true", "rubric null", "llm_judge true"];
+    assert_eq!(kinds(&assertions("vally", "turns-judged.yaml"), "all_replies"), several);
+    assert_eq!(kinds(&assertions("vally", "prompt-bare.yaml"), "all_replies"), ["llm_judge null"]);
+}
+
+#[test]
+fn the_threshold_of_a_metric_is_the_lowest_rating_and_strict_metrics_need_the_highest() {
+    let rated = assertions("deepeval", "threshold-of-good.yaml");
+    let expected =
+        ["llm_judge 2.0", "llm_judge 10.0", "llm_judge 6.0", "llm_judge 3.5", "llm_judge 2.0", "rubric null"];
+    assert_eq!(kinds(&rated, "threshold"), expected);
+    let strict = assertions("deepeval", "strict.yaml");
+    assert_eq!(kinds(&strict, "threshold"), ["rubric null", "llm_judge 11.0", "rubric null"]);
+    assert_eq!(strict[0]["criteria"], serde_json::json!(["c"]));
+}
+
 #[test]
 fn a_judge_is_told_how_several_targets_belong_together() {
     let judged = assertions("inspect", "several-targets-judged.yaml");

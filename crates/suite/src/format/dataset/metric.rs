@@ -89,6 +89,9 @@ const ABOUT_CALLS: [&str; 7] = [
     "ToolUse",
 ];
 
+/// Metrics whose `threshold` was the highest score that passes before DeepEval 4.2, and the lowest one since then.
+const ONCE_REVERSED: [&str; 4] = ["Bias", "Hallucination", "Misuse", "Toxicity"];
+
 /// A metric with its arguments.
 pub(super) struct Metric {
     node: Node,
@@ -208,7 +211,14 @@ impl Reading<'_> {
         if let Some(arguments) = arguments {
             let mut fields = Fields::of(arguments, "the arguments of a metric", &mut self.found)?;
             metric.read(&mut fields, &mut self.found);
-            self.close_arguments(fields, &format!("metrics[{kind}]"), &IGNORED, &REFUSED);
+            let mut ignored = IGNORED.to_vec();
+            if metric.is_strict {
+                ignored.push(("threshold", "a strict metric needs the full score"));
+            }
+            if metric.is_blind() {
+                ignored.push(("rubric", "the model that decides about a strict `GEval` does not see it"));
+            }
+            self.close_arguments(fields, &format!("metrics[{kind}]"), &ignored, &REFUSED);
         }
         metric.check(&mut self.found);
         Some(metric)
@@ -223,6 +233,12 @@ impl Metric {
         // There, strict metrics need the full score whatever the threshold is.
         if let Some(node) = fields.get("threshold").filter(|_| !self.is_strict) {
             self.threshold = share(node, "threshold", problems).unwrap_or(THRESHOLD);
+            if self.threshold < THRESHOLD && ONCE_REVERSED.contains(&self.kind) {
+                let message = format!("`threshold` of `{}` is the lowest score that passes, and 1 is best", self.kind);
+                let former = "before DeepEval 4.2 it was the highest score that passes, and 0 was best";
+                let meant = format!("if that is meant, write {:.2}", 1.0 - self.threshold);
+                problems.push(node.warning(message).help(former).help(meant));
+            }
         }
         for &key in self.needs() {
             let Some(node) = fields.get(key) else { continue };
@@ -244,6 +260,7 @@ impl Metric {
                     self.meanings = meanings(node, problems);
                     if self.lowest() == self.highest() {
                         problems.push(node.error("`rubric` must have more than one score"));
+                        self.meanings.clear();
                     }
                 }
             }
@@ -300,6 +317,11 @@ impl Metric {
         matches!(self.argument(key).map(|node| &node.kind), Some(NodeKind::Bool(true)))
     }
 
+    /// Returns `true` if the model that decides there does not see what the scores mean.
+    fn is_blind(&self) -> bool {
+        self.is_strict && self.kind == "GEval"
+    }
+
     /// Returns the texts of an argument, one per line.
     fn lines(&self, key: &str) -> Option<String> {
         self.texts.iter().find(|(known, _)| *known == key).map(|(_, texts)| texts.join("\n"))
@@ -313,20 +335,18 @@ impl Metric {
         let node = &self.node;
         match self.way {
             Undecided(reason) => Ok(grader(node, id, vec![undecided(node, reason)], false, 1.0)),
-            Rated(criterion) => Ok(self.rated(id, criterion)),
+            Rated(criterion) => Ok(self.rated(id, criterion, offer)),
             Own => self.own(id, offer),
             Code => self.code(id, offer),
         }
     }
 
     /// Returns an assertion that a judge rates a criterion at least at the threshold.
-    fn rated(&self, id: &str, criterion: &str) -> AssertionSpec {
+    fn rated(&self, id: &str, criterion: &str, offer: &Offer<'_>) -> AssertionSpec {
         let node = &self.node;
         let about_calls = ABOUT_CALLS.contains(&self.kind) || self.names(CALLS);
         let needs_calls = about_calls.then(|| ("needs_calls", flag(node, true)));
-        // There, the model that decides about a strict `GEval` does not see what the scores mean.
-        let is_blind = self.is_strict && self.kind == "GEval";
-        let has_meanings = !self.meanings.is_empty() && !is_blind;
+        let has_meanings = !self.meanings.is_empty() && !self.is_blind();
         if self.is_strict && !has_meanings {
             let mut fields = vec![("criteria", list(node, vec![text(node, criterion)]))];
             fields.extend(needs_calls);
@@ -349,6 +369,8 @@ impl Metric {
             ("scale", whole(node, scale)),
             ("threshold", number(node, 1.0 + share * (scale - 1) as f64)),
         ];
+        // A golden with a scenario is a conversation.
+        fields.extend(offer.scenario.map(|_| ("all_replies", flag(node, true))));
         fields.extend(needs_calls);
         assertion(node, id, "llm_judge", fields, 1.0)
     }
@@ -432,7 +454,7 @@ impl Metric {
             }
             _ => format!("The replies follow these instructions:\n{}", argument("prompt_instructions")),
         };
-        Ok(self.rated(id, &criterion))
+        Ok(self.rated(id, &criterion, offer))
     }
 
     fn code(&self, id: &str, offer: &Offer<'_>) -> Result<AssertionSpec, String> {

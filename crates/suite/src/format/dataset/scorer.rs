@@ -183,6 +183,10 @@ impl Reading<'_> {
                 scorer.instructions = fields.text("instructions", &mut self.found);
                 scorer.required =
                     fields.choice("require", &[("all", Required::All), ("any", Required::Any)], &mut self.found);
+                // An unknown word is reported once, and not as a missing one.
+                if fields.get("require").is_some() {
+                    scorer.required.get_or_insert(Required::All);
+                }
             }
             _ => {}
         }

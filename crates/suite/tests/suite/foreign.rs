@@ -252,6 +252,45 @@ fn the_threshold_of_a_metric_is_the_lowest_rating_and_strict_metrics_need_the_hi
 }
 
 #[test]
+fn rubrics_of_waza_about_calls_need_them() {
+    let judged = assertions("waza", "prompt-rubrics.yaml");
+    let needs: Vec<(&str, bool)> =
+        judged.iter().map(|spec| (spec["id"].as_str().unwrap(), spec["needs_calls"] == true)).collect();
+    let expected = [
+        ("missing", false),
+        ("named-like-a-file", false),
+        ("misspelt", false),
+        ("words", false),
+        ("grounded", true),
+        ("calls", true),
+        ("lake", false),
+    ];
+    assert_eq!(needs, expected);
+}
+
+#[test]
+fn variables_of_waza_are_set_in_prompt_files_and_rubric_files() {
+    let scratch = Scratch::new();
+    let suite = "name: picnics\nconfig: {trials_per_task: 1}\ninputs: {place: lake}\ntasks: [tasks/filed.yaml]\n\
+                 graders: [{type: prompt, name: known, config: {rubric: place.md}}]\n";
+    let target = write("waza", scratch.root(), "eval.yaml", suite);
+    let evals = scratch.root().join("evals");
+    std::fs::write(evals.join("tasks/filed.yaml"), "id: filed\ninputs: {prompt_file: ../place.md}\n").unwrap();
+    let load = |text: &str| {
+        std::fs::write(evals.join("place.md"), text).unwrap();
+        scratch.load(&[&target]).suites[0].cases[0].clone()
+    };
+    let case = load("Names the {{ .Vars.place }}.\n");
+    assert_eq!(case.broken, []);
+    assert_eq!(case.messages[0].text, "Names the lake.\n");
+    assert_eq!(case.assertions[0].node.get("criteria").unwrap().to_json(), serde_json::json!(["Names the lake."]));
+    let case = load("Compare {{ .Output }} with {{.Vars.plaice}}.");
+    let problems: Vec<&str> = case.broken.iter().map(|problem| problem.message.as_str()).collect();
+    let expected = ["`{{ .Output }}` has no value: only variables are known", "there is no variable `plaice`"];
+    assert_eq!(problems, [expected, expected].concat());
+}
+
+#[test]
 fn a_judge_is_told_how_several_targets_belong_together() {
     let judged = assertions("inspect", "several-targets-judged.yaml");
     assert_eq!(judged[0]["expected"], "One of these expected answers is enough:\n- Oslo\n- Kristiania");

@@ -31,6 +31,12 @@ const TYPES: [(&str, Option<&str>); 14] = [
 /// Names that code has there and not here.
 const MISSING_NAMES: [&str; 5] = ["transcript", "tool_calls", "outcome", "errors", "duration_ms"];
 
+/// Rubrics among these that are about what the agent called. They are undecided if its calls are not known.
+const ABOUT_CALLS: [&str; 2] = ["groundedness", "tool-use-appropriateness"];
+
+/// Endings of the names of files. A rubric whose text ends like this is not a criterion.
+const FILES: [&str; 5] = [".md", ".markdown", ".yaml", ".yml", ".txt"];
+
 /// Rubrics that waza brings along, as criteria. Source of the names: waza 0.40, "Rubric Library".
 const RUBRICS: [(&str, &str); 5] = [
     (
@@ -89,9 +95,15 @@ pub(super) struct Graders {
     pub(super) indicators: Vec<String>,
     /// True if a command is run, which needs a sandbox.
     pub(super) run_commands: bool,
+    /// Variables for the texts of rubrics in files.
+    variables: Vec<(String, String)>,
 }
 
 impl Graders {
+    pub(super) fn new(variables: &[(String, String)]) -> Self {
+        Self { variables: variables.to_vec(), ..Self::default() }
+    }
+
     /// Adds an assertion for a key of `expected`, if there are checks.
     pub(super) fn expect(&mut self, place: &Node, key: &str, checks: Vec<Node>) {
         if !checks.is_empty() {
@@ -132,12 +144,14 @@ impl Reading<'_> {
         let Some(mut fields) = Fields::of(node, "a grader", &mut self.found) else { return };
         let kind = fields.text("type", &mut self.found);
         let name = fields.text("name", &mut self.found);
-        let rubric = fields.text("rubric", &mut self.found);
-        let weight = fields.positive("weight", &mut self.found).unwrap_or(1.0);
+        let is_prompt = kind.as_deref() == Some("prompt");
+        let rubric = if is_prompt { fields.text("rubric", &mut self.found) } else { None };
+        let weight = fields.get("weight").map_or(1.0, |node| self.weight(node));
         let config = fields.get("config");
         // Tasks may have the assertions of code next to the type.
         let assertions = fields.get("assertions").cloned();
-        let ignored = [("model", "the judge of the run decides")];
+        let ignored =
+            [("model", "the judge of the run decides"), ("rubric", "only graders of the type `prompt` have a rubric")];
         let refused = [
             ("ref", "graders of other repositories are not loaded"),
             ("script", "a script is not run; use a grader of the type `program`"),
@@ -196,6 +210,15 @@ impl Reading<'_> {
         }
     }
 
+    /// Returns the weight of a grader. There, one that is not above 0 counts as 1.
+    fn weight(&mut self, node: &Node) -> f64 {
+        let weight = as_number(node);
+        if weight.is_none() {
+            self.found.push(node.error(format!("`weight` must be a number, not {}", node.kind_name())));
+        }
+        weight.filter(|weight| *weight > 0.0).unwrap_or(1.0)
+    }
+
     /// Reads the configuration of a grader.
     ///
     /// # Errors
@@ -212,7 +235,7 @@ impl Reading<'_> {
                 graders.run_commands = true;
                 self.code(entry, fields)
             }
-            "prompt" => self.rubric(entry, fields),
+            "prompt" => self.rubric(entry, fields, &graders.variables),
             "text" => {
                 let mut checks = Vec::new();
                 for (key, find, is_cased, is_not) in [
@@ -371,7 +394,12 @@ impl Reading<'_> {
         entry.checks(vec![check(node, "command", rest)])
     }
 
-    fn rubric(&mut self, entry: &Entry<'_>, fields: &mut Fields<'_>) -> Result<Option<AssertionSpec>, String> {
+    fn rubric(
+        &mut self,
+        entry: &Entry<'_>,
+        fields: &mut Fields<'_>,
+        variables: &[(String, String)],
+    ) -> Result<Option<AssertionSpec>, String> {
         let node = entry.node;
         let prompt = fields.text("prompt", &mut self.found);
         let rubric = fields.text("rubric", &mut self.found);
@@ -383,27 +411,31 @@ impl Reading<'_> {
             return Ok(None);
         }
         let mut criteria: Vec<String> = prompt.into_iter().collect();
-        if let Some(beside) = &entry.rubric {
-            let place = node.get("rubric").unwrap_or(node);
-            match self.is_rubric(beside) {
-                true => criteria.extend(self.criterion(beside, place)),
-                false => criteria.push(beside.clone()),
-            }
-        }
-        if let Some(rubric) = rubric {
-            let place = fields.get("rubric").unwrap_or(node);
-            if !self.is_rubric(&rubric) {
-                let near = nearest(&rubric, RUBRICS.iter().map(|(name, _)| *name));
+        let mut needs_calls = false;
+        // Next to the configuration, a rubric may also be the criterion itself.
+        let beside = entry.rubric.as_deref().map(|written| (written, node.get("rubric"), is_text(written)));
+        let inside = rubric.as_deref().map(|written| (written, fields.get("rubric"), false));
+        for (written, place, is_text) in beside.into_iter().chain(inside) {
+            if self.is_rubric(written) {
+                needs_calls |= ABOUT_CALLS.contains(&written);
+                criteria.extend(self.criterion(written, place.unwrap_or(node), variables));
+            } else if is_text {
+                criteria.push(written.to_owned());
+            } else {
+                let near = nearest(written, RUBRICS.iter().map(|(name, _)| *name));
                 let near = near.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
-                return Err(format!("`{rubric}` is neither a rubric of waza nor a file{near}"));
+                return Err(format!("`{written}` is neither a rubric of waza nor a file{near}"));
             }
-            criteria.extend(self.criterion(&rubric, place));
         }
         if criteria.is_empty() {
             return Ok(None);
         }
         let criteria = list(node, criteria.iter().map(|criterion| text(node, criterion)).collect());
-        Ok(Some(assertion(node, &entry.id, "rubric", vec![("criteria", criteria)], entry.weight)))
+        let mut rest = vec![("criteria", criteria)];
+        if needs_calls {
+            rest.push(("needs_calls", flag(node, true)));
+        }
+        Ok(Some(assertion(node, &entry.id, "rubric", rest, entry.weight)))
     }
 
     /// Returns `true` if `written` is the name of a rubric of waza, or a file.
@@ -412,7 +444,7 @@ impl Reading<'_> {
     }
 
     /// Returns the criterion of the rubric with this name or in this file, or reports why it cannot be used.
-    fn criterion(&mut self, rubric: &str, place: &Node) -> Option<String> {
+    fn criterion(&mut self, rubric: &str, place: &Node, variables: &[(String, String)]) -> Option<String> {
         if let Some((_, criterion)) = RUBRICS.iter().find(|(name, _)| *name == rubric) {
             return Some((*criterion).to_owned());
         }
@@ -432,11 +464,11 @@ impl Reading<'_> {
             ];
             self.close(&fields, "rubric", &ignored, &[]);
         }
-        let body = body.trim();
+        let body = self.rendered(body.trim(), &document::start(&source), variables);
         if body.is_empty() {
             self.found.push(place.error(format!("the rubric `{rubric}` is empty")));
         }
-        Some(body.to_owned()).filter(|body| !body.is_empty())
+        Some(body).filter(|body| !body.is_empty())
     }
 
     fn files(&mut self, entry: &Entry<'_>, fields: &mut Fields<'_>) -> Option<AssertionSpec> {
@@ -583,6 +615,13 @@ impl Reading<'_> {
         self.close(&fields, &format!("graders[].config.{key}[]"), &[], &[] as &Keys<'_>);
         (!pattern.is_empty()).then(|| map(item, pattern))
     }
+}
+
+/// Returns `true` if a rubric that is neither known nor a file is a criterion: it has several words, and does not end
+/// like the name of a file.
+fn is_text(written: &str) -> bool {
+    let written = written.trim();
+    written.contains(char::is_whitespace) && !FILES.iter().any(|ending| written.ends_with(ending))
 }
 
 /// Returns a check that the answer contains a text, regardless of case, or does not contain it.

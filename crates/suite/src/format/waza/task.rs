@@ -8,6 +8,7 @@ use model::{Case, Definition, Fixtures, Node, NodeKind, SimulatedUser, Spanned, 
 
 use super::grader::{Graders, answer, at_most, calls};
 use super::suite::Settings;
+use crate::document;
 use crate::format::foreign::{Keys, Names, Reading, check, list, map, text, with_sandbox};
 
 /// Keys of a task that change nothing here.
@@ -51,9 +52,9 @@ impl Reading<'_> {
             Case::new(names.unique(id.as_deref().unwrap_or(&stem)), root.get("id").unwrap_or(root).excerpt());
         let mut fixtures = Fixtures { source: Some(root.excerpt()), ..Fixtures::default() };
         if let Some(inputs) = inputs {
-            self.inputs(inputs, path, &context, &mut fixtures, &mut case);
+            self.inputs(inputs, path, &context, settings, &mut fixtures, &mut case);
         }
-        let mut graders = Graders::default();
+        let mut graders = Graders::new(&settings.variables);
         let suite = settings.graders.iter().map(|node| self.with_variables(node, &settings.variables));
         for grader in suite.collect::<Vec<_>>() {
             self.waza_grader(&grader, "graders[]", &mut graders);
@@ -92,7 +93,7 @@ impl Reading<'_> {
             }
             None => self.found.push(row.error("the row has no `prompt`")),
         }
-        let mut graders = Graders::default();
+        let mut graders = Graders::new(&variables);
         for grader in &settings.graders {
             let grader = self.with_variables(grader, &variables);
             self.waza_grader(&grader, "graders[]", &mut graders);
@@ -102,7 +103,15 @@ impl Reading<'_> {
         finish(case, fixtures, graders, settings)
     }
 
-    fn inputs(&mut self, node: &Node, task: &Path, context: &Path, fixtures: &mut Fixtures, case: &mut Case) {
+    fn inputs(
+        &mut self,
+        node: &Node,
+        task: &Path,
+        context: &Path,
+        settings: &Settings,
+        fixtures: &mut Fixtures,
+        case: &mut Case,
+    ) {
         let Some(mut fields) = Fields::of(node, "`inputs`", &mut self.found) else { return };
         let prompt = fields.text("prompt", &mut self.found);
         let file = fields.text("prompt_file", &mut self.found);
@@ -111,7 +120,8 @@ impl Reading<'_> {
             (None, Some(file)) => {
                 let path = task.parent().unwrap_or(task).join(&file);
                 let place = fields.get("prompt_file").unwrap_or(node);
-                self.open(&path.to_string_lossy(), place).map(|source| source.text.clone())
+                let source = self.open(&path.to_string_lossy(), place);
+                source.map(|source| self.rendered(&source.text, &document::start(&source), &settings.variables))
             }
             (Some(_), Some(_)) => {
                 self.found.push(node.error("`prompt` and `prompt_file` cannot be combined; use one of them"));
@@ -296,7 +306,8 @@ impl Reading<'_> {
         Node { kind, ..node.clone() }
     }
 
-    fn rendered(&mut self, text: &str, place: &Node, variables: &[(String, String)]) -> String {
+    /// Returns `text` with the values of variables. Other templates are reported.
+    pub(super) fn rendered(&mut self, text: &str, place: &Node, variables: &[(String, String)]) -> String {
         let mut rendered = String::with_capacity(text.len());
         let mut rest = text;
         while let Some((front, after)) = rest.split_once("{{") {
@@ -315,7 +326,7 @@ impl Reading<'_> {
                         rendered.push_str(&format!("{{{{{inner}}}}}"));
                     }
                 },
-                None if name.starts_with('.') => {
+                None if name.starts_with('.') || name.contains(" .") => {
                     self.found.push(place.error(format!("`{{{{{inner}}}}}` has no value: only variables are known")));
                     rendered.push_str(&format!("{{{{{inner}}}}}"));
                 }

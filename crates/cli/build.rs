@@ -11,7 +11,7 @@ const FOLDERS: [&str; 5] = ["", "tutorials", "how-to", "reference", "explanation
 const VARIABLE: &str = "TRIALRUN_TEST_WITH";
 
 /// Everything that a test may need. `scripts/needs` describes each of them.
-const WORDS: [&str; 13] = [
+const WORDS: [&str; 14] = [
     "agents",
     "browser",
     "packages",
@@ -22,6 +22,7 @@ const WORDS: [&str; 13] = [
     "podman",
     "node",
     "ruby",
+    "graders",
     "action",
     "faketime",
     "postgres",

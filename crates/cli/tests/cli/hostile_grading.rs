@@ -139,17 +139,20 @@ fn is_true(cell: &str, result: &str, signs: &[String]) -> bool {
 
 #[test]
 #[cfg_attr(not(has = "isolation"), ignore = "needs a kernel that isolates processes; run scripts/test")]
+#[cfg_attr(not(has = "graders"), ignore = "needs make, Python 3 and Node.js; run scripts/test")]
 fn no_attack_on_grading_passes_in_local_sandboxes() {
     no_attack_passes("local", 6, |project| project);
 }
 
 #[test]
 #[cfg_attr(not(has = "isolation"), ignore = "needs a kernel that isolates processes; run scripts/test")]
+#[cfg_attr(not(has = "graders"), ignore = "needs make, Python 3 and Node.js; run scripts/test")]
 fn no_attack_on_grading_passes_in_isolated_sandboxes() {
     no_attack_passes("isolated", 6, |project| project);
 }
 
 #[test]
+#[cfg_attr(not(has = "graders"), ignore = "needs make, Python 3 and Node.js; run scripts/test")]
 fn no_attack_on_grading_passes_in_remote_sandboxes() {
     let service = StandIn::open(Fault::Nothing);
     let of_service = |project: Project| {

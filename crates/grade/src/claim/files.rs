@@ -80,7 +80,7 @@ impl Matcher for FilesClaim {
         }
         match (self.what, self.names.is_empty()) {
             (FileEvent::Exist, _) => {
-                let (files, clipped) = listed(evidence)?;
+                let (files, clipped) = self.listed(evidence)?;
                 Ok(self.exist(&files, clipped))
             }
             (_, true) => Ok(self.any_became(evidence)),
@@ -101,6 +101,16 @@ pub(super) fn listed(evidence: &Evidence) -> Result<(Vec<&FoundFile>, bool), Str
 }
 
 impl FilesClaim {
+    /// Returns the listed files. Those of installed skills count only if the claim names such a folder itself.
+    fn listed<'e>(&self, evidence: &'e Evidence) -> Result<(Vec<&'e FoundFile>, bool), String> {
+        let (own, clipped) = listed(evidence)?;
+        let names_hidden = self.names.iter().any(|name| name.trim_start_matches("./").starts_with('.'));
+        match evidence.collected.probed(&Need::Files) {
+            Some(Probed::Files { files, .. }) if names_hidden => Ok((files.iter().collect(), clipped)),
+            _ => Ok((own, clipped)),
+        }
+    }
+
     fn exist(&self, files: &[&FoundFile], clipped: bool) -> Verdict {
         let paths: Vec<&str> = files.iter().map(|file| file.path.as_str()).collect();
         let found: Vec<Option<&str>> = self.names.iter().map(|name| self.find(name, &paths)).collect();
@@ -207,7 +217,7 @@ impl FilesClaim {
         if !matches!(self.what, FileEvent::Modified | FileEvent::Changed) {
             return Ok(Verdict::met(reason));
         }
-        let (files, clipped) = listed(evidence)?;
+        let (files, clipped) = self.listed(evidence)?;
         let paths: Vec<&str> = files.iter().map(|file| file.path.as_str()).collect();
         let found: Vec<Option<&str>> = self.names.iter().map(|name| self.find(name, &paths)).collect();
         Ok(match self.missing(&found).as_slice() {
@@ -229,7 +239,7 @@ impl FilesClaim {
 
     /// Describes a file that the claim refers to and that is unchanged.
     fn old(&self, evidence: &Evidence) -> Option<String> {
-        let (files, _) = listed(evidence).ok()?;
+        let (files, _) = self.listed(evidence).ok()?;
         let paths: Vec<&str> = files.iter().map(|file| file.path.as_str()).collect();
         let found = self.names.iter().find_map(|name| self.find(name, &paths))?;
         Some(format!("`{found}` already existed and is unchanged"))

@@ -318,6 +318,8 @@ fn files_of_installed_skills_do_not_count_unless_the_agent_changed_them() {
     let there = || EvidenceBuilder::new().files(&files).added(".claude/skills/written/new.md");
     assert_eq!(finding_of("The file `notes.md` exists", there()).status, Status::Unmet);
     assert_eq!(finding_of("The file `new.md` exists", there()).status, Status::Met);
+    assert_eq!(finding_of("The file `.claude/skills/greet/notes.md` exists", there()).status, Status::Met);
+    assert_eq!(finding_of("The file `.claude/skills/greet/notes.md` was not modified", there()).status, Status::Met);
 }
 
 #[test]

@@ -14,8 +14,8 @@ const SCALE: u64 = 11;
 /// Type about what the agent did, which needs its calls.
 const GOAL: &str = "trajectory:goal-success";
 
-/// Types, with the threshold of an assertion that has none. If there is no such threshold, the judge says whether the
-/// criteria hold, without a score.
+/// Types of assertions, each with the score that promptfoo requires if the assertion has no `threshold`. For types without
+/// one, the judge says whether the criteria hold, and gives no score.
 const TYPES: [(&str, Option<f64>); 11] = [
     ("llm-rubric", None),
     ("agent-rubric", None),

@@ -52,7 +52,7 @@ const OTHER_OUTPUTS: &str = "it compares the answers of several providers; use `
 const BY_A_PERSON: &str = "a person decides it";
 const FUNCTIONS: &str = "the functions of the provider are not known";
 
-/// What the threshold of a type is compared with.
+/// The value that promptfoo compares with the `threshold` of a type.
 pub(super) enum Threshold {
     /// A score from 0 to 1, which must reach it.
     Share,

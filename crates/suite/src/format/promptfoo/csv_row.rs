@@ -150,7 +150,7 @@ fn assertion(written: &str, cell: &Node, keys: &mut KeyLog) -> Vec<(String, Node
     let is_list = LISTS.contains(&bare);
     let mut fields = made(kind, value.map(|value| if is_list { value } else { value.trim() }));
     let usual = usual_threshold(bare);
-    // What a threshold means for the other types is reported with their keys.
+    // `log_assertions` reports a `threshold` that the other types do not use.
     let is_read = usual.is_some() || matches!(Threshold::of(bare), None | Some(Threshold::Unused));
     match threshold.or(usual) {
         Some(threshold) if is_read => fields.push(("threshold".to_owned(), number_node(cell, threshold))),

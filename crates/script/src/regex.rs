@@ -7,6 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
+use regex_syntax::hir::{Hir, HirKind, Look};
 use rquickjs::context::intrinsic;
 use rquickjs::function::{Constructor, This};
 use rquickjs::{Array, Ctx, Function, Object, Persistent};
@@ -262,6 +263,39 @@ impl Regex {
             "\\S" => !at_start && !at_end,
             atom => ANY_CHARACTER.contains(&atom),
         }
+    }
+}
+
+impl Regex {
+    /// Returns `true` if it certainly matches no text, because it wants characters before the start of the text or after
+    /// its end, as `a^b` and `x$y` do. Some expressions that match nothing are not recognised.
+    pub fn matches_no_text(&self) -> bool {
+        // With `m`, the anchors are also met inside a text.
+        if self.flags.contains('m') || !self.source.contains(['^', '$']) {
+            return false;
+        }
+        // The two dialects agree on anchors and lengths. What only one of them knows, such as lookarounds, is not parsed.
+        regex_syntax::parse(&self.source).is_ok_and(|parsed| is_impossible(&parsed))
+    }
+}
+
+/// Returns `true` if some part of `hir` can only match where no text is.
+fn is_impossible(hir: &Hir) -> bool {
+    match hir.kind() {
+        HirKind::Concat(parts) => {
+            let takes =
+                |parts: &[Hir]| parts.iter().any(|part| part.properties().minimum_len().is_some_and(|len| len > 0));
+            parts.iter().enumerate().any(|(index, part)| {
+                let properties = part.properties();
+                is_impossible(part)
+                    || properties.look_set_prefix().contains(Look::Start) && takes(&parts[..index])
+                    || properties.look_set_suffix().contains(Look::End) && takes(&parts[index + 1..])
+            })
+        }
+        HirKind::Alternation(parts) => parts.iter().all(is_impossible),
+        HirKind::Capture(group) => is_impossible(&group.sub),
+        HirKind::Repetition(repetition) => repetition.min > 0 && is_impossible(&repetition.sub),
+        HirKind::Empty | HirKind::Literal(_) | HirKind::Class(_) | HirKind::Look(_) => false,
     }
 }
 
@@ -851,6 +885,39 @@ mod tests {
         }
         assert!(Regex::literal(".*", "g").unwrap().matches_every_text());
         assert!(!Regex::literal(".*x", "y").unwrap().matches_every_text());
+    }
+
+    #[test]
+    fn an_expression_that_wants_text_beyond_an_end_is_recognised() {
+        for none in
+            ["a^b", "x$y", "/^hello", "hello$/i", "(a|b)^c", "a(^b|^c)", "(?:x$|y$)z", "(?:a^)+", "a^b|c^d", "$a"]
+        {
+            let regex = Regex::parse(none).unwrap();
+            assert!(regex.matches_no_text(), "{none}");
+            for text in ["", "a", "b", "a\nb", "x\ny", "/hello", "hello/i", "abc"] {
+                assert!(!regex.is_match(text).unwrap(), "{none} in {text:?}");
+            }
+        }
+        for some in [
+            "^a$",
+            "a|^b",
+            "a*^b",
+            "x$\\n?",
+            "(?:^|a)b",
+            "a(?:$|b)",
+            "\\^a",
+            "a[$]b",
+            "^^a$$",
+            "(?m)a\\n^b",
+            "(?=a)^b",
+            "(?:a^)?b",
+            "a^b|c",
+            "[^a]^",
+            "$^",
+        ] {
+            let is_one = some == "[^a]^";
+            assert_eq!(Regex::parse(some).unwrap().matches_no_text(), is_one, "{some}");
+        }
     }
 
     #[test]

@@ -34,7 +34,13 @@ impl Pattern {
         if node.tag.as_deref() == Some(REGEX_TAG) {
             return Self::from_literal(node, problems);
         }
-        Self::compiled(Regex::parse(node.as_str().unwrap_or_default()), SourceLocation::from_node(node), problems)
+        let written = node.as_str().unwrap_or_default();
+        if is_in_slashes(written) {
+            let message = format!("the slashes of `{written}` are part of the expression here");
+            let help = "write the expression without them, and flags in front: `(?i)hello`";
+            problems.push(node.warning(message).help(help));
+        }
+        Self::compiled(Regex::parse(written), SourceLocation::from_node(node), problems)
     }
 
     /// Like `of`, and also accepts slashes and flags: `/a/i`.
@@ -56,7 +62,11 @@ impl Pattern {
     /// Returns the expression, or reports what is wrong with it.
     fn compiled(parsed: Result<Regex, RegexError>, place: SourceLocation, problems: &mut Problems) -> Option<Self> {
         match parsed {
-            Ok(regex) => Some(Self { regex, place }),
+            Ok(regex) => {
+                let pattern = Self { regex, place };
+                pattern.warn_if_nothing_matches(problems);
+                Some(pattern)
+            }
             Err(error) => {
                 let problem = Diagnostic::error(error.to_string()).at(place.excerpt());
                 problems.push(error.help().into_iter().fold(problem, Diagnostic::help));
@@ -93,6 +103,19 @@ impl Pattern {
         }
     }
 
+    /// Adds a warning if it matches no text.
+    fn warn_if_nothing_matches(&self, problems: &mut Problems) {
+        if !self.regex.matches_no_text() {
+            return;
+        }
+        let message = format!("{self} can never match: `^` is only at the start of a text, and `$` only at its end");
+        let (problem, source) = (Diagnostic::warning(message).at(self.place.excerpt()), self.regex.source());
+        problems.push(match source.starts_with("/^") || source.contains("$/") {
+            true => problem.help("an expression in slashes has one at each end; others have none"),
+            false => problem.help("write `\\^` or `\\$` for the character, or `(?m)` in front for the ends of lines"),
+        });
+    }
+
     /// Returns `true` if it is written with slashes, with its flags after it.
     pub fn is_literal(&self) -> bool {
         self.regex.pattern().starts_with('/') && self.regex.pattern() != self.regex.source()
@@ -113,12 +136,39 @@ impl std::fmt::Display for Pattern {
     }
 }
 
+/// Returns `true` if an expression is written like one in JavaScript, with slashes around it. A path in slashes is not,
+/// even if it has wildcards.
+fn is_in_slashes(written: &str) -> bool {
+    let Some((pattern, flags)) = written.strip_prefix('/').and_then(|rest| rest.rsplit_once('/')) else { return false };
+    let is_one = !pattern.is_empty() && !pattern.replace("\\/", "").contains('/');
+    is_one && flags.chars().all(|flag| "dgimsuvy".contains(flag)) && (flags.contains('i') || pattern.contains(' '))
+}
+
 #[cfg(test)]
 mod tests {
     use model::Source;
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_pattern_that_matches_nothing_or_has_slashes_causes_a_warning() {
+        let problems = |written: &str| {
+            let mut problems = Problems::new();
+            let node = Node::from_json(&json!(written), &Source::new("a.yaml", ""));
+            Pattern::from_node(&node, &mut problems).unwrap();
+            assert!(!problems.iter().any(Diagnostic::is_error), "{problems:?}");
+            problems.into_iter().map(|problem| problem.message).collect::<Vec<_>>()
+        };
+        let never = "can never match: `^` is only at the start of a text, and `$` only at its end";
+        assert_eq!(problems("a^b"), [format!("/a^b/ {never}")]);
+        assert_eq!(problems("/^hello"), [format!("//^hello/ {never}")]);
+        assert_eq!(problems("/hello/i"), ["the slashes of `/hello/i` are part of the expression here"]);
+        assert_eq!(problems("/git push/").len(), 1);
+        for plain in ["^a$", "/hello", "/usr/bin/", "/node_modules.*/", "hello/i", "(?m)a\\n^b"] {
+            assert_eq!(problems(plain), Vec::<String>::new(), "{plain}");
+        }
+    }
 
     #[test]
     fn only_four_of_a_hundred_endless_tests_get_the_full_time() {

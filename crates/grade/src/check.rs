@@ -18,6 +18,7 @@ use crate::assertion::side_effect_contract::{CONTRACT_TITLE, Contract};
 use crate::assertion_type::{Assertion, Form, camel_case};
 use crate::assertions::{ASSERTIONS, find, snake_case};
 use crate::context::Context;
+use crate::contradiction;
 use crate::format;
 use crate::function_check;
 use crate::grader;
@@ -374,6 +375,7 @@ pub fn compile(case: &Case, context: &Context<'_>) -> (Vec<Check>, Vec<Diagnosti
         }
         checks.extend(Check::compile(spec, context, &mut problems));
     }
+    contradiction::report(&case.assertions, &mut problems);
     if asserts_nothing(case) {
         // An assertion that passes regardless of what the agent does must not look like a decision.
         checks.truncate(1);

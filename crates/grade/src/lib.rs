@@ -56,6 +56,7 @@ mod claim;
 mod consult;
 mod consult_hosted;
 mod context;
+mod contradiction;
 mod declarations;
 mod evidence;
 mod example;

@@ -177,6 +177,31 @@ impl<'a> Reading<'a> {
         number
     }
 
+    /// Reads `min`, which is 1 if it is not given, and `max`. Returns `None` if one of them is invalid. Warns if `min` is
+    /// above `max`.
+    pub fn range(&mut self) -> Option<(u64, Option<u64>)> {
+        let min = match self.fields.get("min") {
+            Some(_) => self.fields.whole("min", 0, self.problems)?,
+            None => 1,
+        };
+        let Some(node) = self.fields.get("max") else { return Some((min, None)) };
+        let max = self.fields.whole("max", 0, self.problems)?;
+        if min > max {
+            let problem = match self.fields.get("min") {
+                Some(least) => {
+                    let later = if least.span.start() > node.span.start() { least } else { node };
+                    later.warning(format!("`min` is {min} and `max` is {max}, so no number of calls is accepted"))
+                }
+                None => node.warning("`max` is 0 and `min` is 1 by default, so no number of calls is accepted"),
+            };
+            self.problems.push(match max {
+                0 => problem.help("to accept no call, write `min: 0` beside `max: 0`, or use the negation"),
+                _ => problem.help("`min` must not be above `max`"),
+            });
+        }
+        Some((min, Some(max)))
+    }
+
     /// Reads `capture`.
     pub fn capture(&mut self) -> Vec<String> {
         self.fields.texts("capture", self.problems).unwrap_or_default()

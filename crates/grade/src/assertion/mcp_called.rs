@@ -66,16 +66,7 @@ fn parse(reading: &mut Reading<'_>, is_wanted: bool) -> Option<Arc<dyn Matcher>>
     let (server, place) = reading.required_text("server")?;
     let tool = reading.fields.text("tool", reading.problems);
     let arguments = reading.argument_patterns();
-    let (mut min, mut max) = (u64::from(is_wanted), if is_wanted { None } else { Some(0) });
-    if is_wanted {
-        min = match reading.fields.get("min") {
-            Some(_) => reading.fields.whole("min", 0, reading.problems)?,
-            None => min,
-        };
-        if reading.fields.get("max").is_some() {
-            max = Some(reading.fields.whole("max", 0, reading.problems)?);
-        }
-    }
+    let (min, max) = if is_wanted { reading.range()? } else { (0, Some(0)) };
     know_names(reading, &server, tool.as_deref());
     let place = reading.fields.get("tool").map_or(place, SourceLocation::from_node);
     Some(Arc::new(McpCalled { server, tool, arguments: arguments?, min, max, place }))

@@ -55,15 +55,7 @@ fn parse(reading: &mut Reading<'_>, is_wanted: bool) -> Option<Arc<dyn Matcher>>
         Some(_) => Some(reading.pattern("args")?),
         None => None,
     };
-    let (mut min, mut max) = (u64::from(is_wanted), if is_wanted { None } else { Some(0) });
-    if is_wanted {
-        if reading.fields.get("min").is_some() {
-            min = reading.fields.whole("min", 0, reading.problems)?;
-        }
-        if reading.fields.get("max").is_some() {
-            max = Some(reading.fields.whole("max", 0, reading.problems)?);
-        }
-    }
+    let (min, max) = if is_wanted { reading.range()? } else { (0, Some(0)) };
     let problem = reading.context.mocks.and_then(|mocks| not_mocked(&command, mocks));
     reading.problems.extend(problem.map(|problem| problem.at(place.excerpt())));
     Some(Arc::new(MockCalled { command, args, min, max, place }))

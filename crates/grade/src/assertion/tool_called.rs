@@ -83,14 +83,7 @@ fn tool_calls(reading: &mut Reading<'_>, wanted: CallPattern) -> Option<Arc<dyn 
             return None;
         }
     }
-    let min = match reading.fields.get("min") {
-        Some(_) => reading.fields.whole("min", 0, reading.problems)?,
-        None => 1,
-    };
-    let max = match reading.fields.get("max") {
-        Some(_) => Some(reading.fields.whole("max", 0, reading.problems)?),
-        None => None,
-    };
+    let (min, max) = reading.range()?;
     Some(Arc::new(ToolCalls { wanted, min, max }))
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use model::decode::Problems;
 use model::{Node, NodeKind, Spanned, nearest};
 
+use crate::contradiction;
 use crate::host::{Function, Host, Invalid};
 use crate::matcher::Matcher;
 use crate::meta::{self, Meta};
@@ -91,6 +92,7 @@ impl Compiler<'_> {
 
     /// Returns the rule for a map: its operators, and its other keys if there are any. All of them must hold.
     fn map(&mut self, operators: &[&(Spanned<String>, Node)], rest: &Node) -> Box<dyn Rule> {
+        contradiction::report(operators, self.problems);
         let has_rest = matches!(&rest.kind, NodeKind::Map(entries) if !entries.is_empty());
         if operators.is_empty() {
             return Box::new(self.keys(rest));
@@ -184,11 +186,18 @@ impl Compiler<'_> {
             (Some(tag), _) => self.unknown_tag(node, tag),
             (None, NodeKind::String(text)) => match split_regex(text) {
                 Some((source, flags)) => self.regex(node, source, flags),
-                None => Box::new(Text {
-                    expected: text.clone(),
-                    diff: self.diff.cloned(),
-                    place: SourceLocation::from_node(node),
-                }),
+                None => {
+                    if text.contains('\u{8}') {
+                        let problem = node.warning("the text contains the control character U+0008");
+                        let help = "in double quotes, `\\b` is a backspace; single quotes keep it as written";
+                        self.problems.push(problem.help(help));
+                    }
+                    Box::new(Text {
+                        expected: text.clone(),
+                        diff: self.diff.cloned(),
+                        place: SourceLocation::from_node(node),
+                    })
+                }
             },
             (None, NodeKind::List(items)) => {
                 let items = items.iter().map(|item| self.matcher(item)).collect();

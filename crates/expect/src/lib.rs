@@ -37,6 +37,7 @@ mod allowance;
 mod candidates;
 mod compile;
 pub mod context;
+mod contradiction;
 pub mod diff;
 mod example;
 mod expectation;

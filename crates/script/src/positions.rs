@@ -9,7 +9,7 @@ use oxc_ast::ast::{
     Argument, ArrayExpression, ArrayExpressionElement, AssignmentExpression, AssignmentTarget, BinaryExpression,
     BindingIdentifier, BindingPattern, CallExpression, ConditionalExpression, Declaration, DoWhileStatement,
     ExportDefaultDeclarationKind, Expression, ForStatement, FormalParameter, IfStatement, ImportDeclaration,
-    LogicalExpression, ModuleExportName, ObjectExpression, ObjectPropertyKind, Program, Statement,
+    LogicalExpression, MemberExpression, ModuleExportName, ObjectExpression, ObjectPropertyKind, Program, Statement,
     StaticMemberExpression, UnaryExpression, UnaryOperator, VariableDeclaration, VariableDeclarator, WhileStatement,
 };
 use oxc_ast_visit::{Visit, walk};
@@ -25,6 +25,12 @@ pub(crate) const TEST_MODULES: &[&str] = &["trialrun", "@fabrik/core", "@fabrikl
 
 /// Members of an agent in a scenario.
 pub(crate) const AGENT: [&str; 5] = ["name", "model", "send", "run", "files"];
+
+/// Members of a reply in a scenario.
+const REPLY: [&str; 7] = ["text", "toolCalls", "latencyMs", "firstTokenMs", "tokenUsage", "raw", "mentions"];
+
+/// Names that a scenario receives.
+const RECEIVED: [&str; 7] = ["agent", "agents", "assert", "persona", "score", "scores", "profile"];
 
 /// Function that creates a scenario. Its properties, such as `skip`, also create one.
 pub(crate) const SCENARIO: &str = "scenario";
@@ -158,6 +164,19 @@ pub(crate) struct CallLocation {
     is_claim: bool,
     /// Values of the arguments of such a call. `None` if a value is known only at run time.
     values: Vec<Option<Value>>,
+    /// The first argument of such a call, as far as the text shows it.
+    first: First,
+}
+
+/// First argument of a call.
+#[derive(Debug, Clone, PartialEq)]
+enum First {
+    /// A variable.
+    Name(String),
+    /// An awaited reply.
+    Reply,
+    /// Anything else.
+    Other,
 }
 
 /// Calls in a source text, outer calls before inner ones.
@@ -172,12 +191,33 @@ pub(crate) struct Calls {
     forgotten: Vec<Awaitable>,
     /// Calls whose promise is tested as if it were the result.
     tested: Vec<Awaitable>,
-    /// Names that an agent does not have, each with the member that is meant.
-    misspelt: Vec<(Span, &'static str)>,
+    /// Names that do not exist, each with the name that is meant.
+    misspelt: Vec<Misspelt>,
     /// Calls of `fetch`.
     fetches: Vec<Span>,
     /// True if the text gives another value the name `fetch`.
     has_other_fetch: bool,
+}
+
+/// Name that does not exist and is similar to one that does.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Misspelt {
+    span: Span,
+    owner: NameOwner,
+    near: &'static str,
+}
+
+/// Where a name is searched.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum NameOwner {
+    /// Members of an agent.
+    Agent,
+    /// Members of a reply.
+    Reply,
+    /// What a scenario receives.
+    Scenario,
+    /// Variables of the module.
+    Module,
 }
 
 impl Calls {
@@ -191,10 +231,15 @@ impl Calls {
                 others: HashSet::new(),
                 bindings: Vec::new(),
                 uses: Vec::new(),
+                replies: HashSet::new(),
+                bound: HashSet::new(),
+                members: Vec::new(),
             };
             search.calls.has_other_assert = has_own_assert(&parsed.program);
             search.visit_program(&parsed.program);
             search.find_forgotten();
+            search.find_misspelt();
+            search.find_checked_replies();
             Ok(search.calls)
         });
         found.unwrap_or_default()
@@ -229,8 +274,16 @@ impl Calls {
             let message = format!("the promise of `{}` is tested, not its result", text_at(call.callee));
             (&call.span, Diagnostic::warning(message).help("write `await` before the call"))
         });
-        let misspelt = self.misspelt.iter().filter(|_| !self.has_other_agent).map(|(span, near)| {
-            (span, Diagnostic::error(format!("an agent has no `{}`", text_at(*span))).suggest(Some(near)))
+        let is_certain = |name: &&Misspelt| name.owner == NameOwner::Scenario || !self.has_other_agent;
+        let misspelt = self.misspelt.iter().filter(is_certain).map(|Misspelt { span, owner, near }| {
+            let name = text_at(*span);
+            let message = match owner {
+                NameOwner::Agent => format!("an agent has no `{name}`"),
+                NameOwner::Reply => format!("a reply has no `{name}`"),
+                NameOwner::Scenario => format!("a scenario does not receive `{name}`"),
+                NameOwner::Module => format!("`{name}` is not defined"),
+            };
+            (span, Diagnostic::error(message).suggest(Some(near)))
         });
         let fetches = self.fetches.iter().filter(|_| !self.has_other_fetch && !has_fetch).map(|span| {
             let problem = Diagnostic::error("`fetch` is not available: a test has no access to the network");
@@ -257,7 +310,8 @@ impl Calls {
                 Some(node(value.as_ref()?, Some(place), place.span, source))
             };
             let name = Spanned::new(made.name.clone()?, made.callee);
-            let arguments = made.values.iter().enumerate().map(node).collect();
+            let arguments =
+                made.values.iter().enumerate().skip(usize::from(made.first == First::Reply)).map(node).collect();
             Some(CodeClaim { name, arguments, source: Arc::clone(source) })
         };
         claims.filter_map(claim).collect()
@@ -292,6 +346,12 @@ struct Search<'a> {
     bindings: Vec<(&'a str, u32, Option<Awaitable>)>,
     /// Names that are used as results, and where.
     uses: Vec<(&'a str, u32)>,
+    /// Names that get an awaited reply somewhere.
+    replies: HashSet<&'a str>,
+    /// Names that the module declares or imports anywhere.
+    bound: HashSet<&'a str>,
+    /// Members that are read from a name: the name and where it is, and the member and where it is.
+    members: Vec<(&'a str, Span, &'a str, Span)>,
 }
 
 /// Returns `true` if the module declares something called `assert` at its top level.
@@ -317,11 +377,22 @@ impl<'a> Visit<'a> for Search<'a> {
         {
             self.calls.fetches.push(span(call.callee.span()));
         }
+        if name.as_deref() == Some(SCENARIO) {
+            self.check_received(call);
+        }
         let is_claim = self.is_on_assert(call);
         let known = call.arguments.iter().take_while(|argument| argument.as_expression().is_some());
         if is_claim && let Some(reply) = call.arguments.first().and_then(Argument::as_expression) {
             self.use_as_result(reply);
         }
+        let first = match call.arguments.first().and_then(Argument::as_expression).filter(|_| is_claim) {
+            Some(value) if self.is_awaited_reply(value) => First::Reply,
+            Some(value) => match value.get_inner_expression().get_identifier_reference() {
+                Some(name) => First::Name(name.name.to_string()),
+                None => First::Other,
+            },
+            None => First::Other,
+        };
         let values = call.arguments.iter().filter(|_| is_claim);
         self.calls.found.push(CallLocation {
             callee: span(call.callee.span()),
@@ -330,6 +401,7 @@ impl<'a> Visit<'a> for Search<'a> {
             name,
             is_claim,
             values: values.map(|argument| literal(argument.as_expression()?)).collect(),
+            first,
         });
         walk::walk_call_expression(self, call);
     }
@@ -344,6 +416,7 @@ impl<'a> Visit<'a> for Search<'a> {
     }
 
     fn visit_binding_identifier(&mut self, name: &BindingIdentifier<'a>) {
+        self.bound.insert(name.name.as_str());
         self.calls.has_other_fetch |= name.name == "fetch";
     }
 
@@ -356,7 +429,10 @@ impl<'a> Visit<'a> for Search<'a> {
             && !AGENT.contains(&name)
             && let Some(near) = nearest(name, AGENT)
         {
-            self.calls.misspelt.push((span(member.property.span), near));
+            self.calls.misspelt.push(Misspelt { span: span(member.property.span), owner: NameOwner::Agent, near });
+        }
+        if let Some(holder) = member.object.get_inner_expression().get_identifier_reference() {
+            self.members.push((holder.name.as_str(), span(holder.span), name, span(member.property.span)));
         }
         walk::walk_static_member_expression(self, member);
     }
@@ -388,6 +464,9 @@ impl<'a> Visit<'a> for Search<'a> {
             return walk::walk_variable_declarator(self, declarator);
         };
         self.bind(&declarator.id, declarator.span.end, promise);
+        if declarator.init.as_ref().is_some_and(|value| self.is_awaited_reply(value)) {
+            self.replies.insert(name.name.as_str());
+        }
         self.calls.has_other_assert |= name.name == "assert";
         self.calls.has_other_agent |= name.name == "agent";
         walk::walk_variable_declarator(self, declarator);
@@ -510,6 +589,71 @@ impl<'a> Search<'a> {
 }
 
 impl Search<'_> {
+    /// Reports names that a scenario takes out of what it receives and that are not there.
+    fn check_received(&mut self, call: &CallExpression<'_>) {
+        let function = call.arguments.last().and_then(Argument::as_expression).map(Expression::get_inner_expression);
+        let parameters = match function {
+            Some(Expression::ArrowFunctionExpression(function)) => &function.params,
+            Some(Expression::FunctionExpression(function)) => &function.params,
+            _ => return,
+        };
+        let Some(BindingPattern::ObjectPattern(received)) = parameters.items.first().map(|first| &first.pattern) else {
+            return;
+        };
+        for property in &received.properties {
+            let Some(name) = property.key.static_name().filter(|name| !RECEIVED.contains(&&**name)) else { continue };
+            if let Some(near) = nearest(&name, RECEIVED) {
+                let owner = NameOwner::Scenario;
+                self.calls.misspelt.push(Misspelt { span: span(property.key.span()), owner, near });
+            }
+        }
+    }
+
+    /// Finds members that a reply does not have, and members of a name that nothing declares.
+    fn find_misspelt(&mut self) {
+        for (holder, at, name, place) in std::mem::take(&mut self.members) {
+            let near = match self.bound.contains(holder) {
+                true if self.is_reply(holder) && !REPLY.contains(&name) => {
+                    nearest(name, REPLY).map(|near| Misspelt { span: place, owner: NameOwner::Reply, near })
+                }
+                true => None,
+                false if RECEIVED.contains(&holder) => None,
+                false => {
+                    let near = nearest(holder, RECEIVED.into_iter().filter(|known| self.bound.contains(known)));
+                    near.map(|near| Misspelt { span: at, owner: NameOwner::Module, near })
+                }
+            };
+            self.calls.misspelt.extend(near);
+        }
+    }
+
+    /// Marks the calls whose first argument is certainly a reply.
+    fn find_checked_replies(&mut self) {
+        let mut calls = std::mem::take(&mut self.calls.found);
+        for call in &mut calls {
+            if matches!(&call.first, First::Name(name) if self.is_reply(name)) {
+                call.first = First::Reply;
+            }
+        }
+        self.calls.found = calls;
+    }
+
+    /// Returns `true` if every value that the name `name` gets in the module is an awaited reply.
+    fn is_reply(&self, name: &str) -> bool {
+        let times = self.bindings.iter().filter(|(bound, ..)| *bound == name).count();
+        times == 1 && self.replies.contains(name)
+    }
+
+    /// Returns `true` for `await agent.send(…)`.
+    fn is_awaited_reply(&self, expression: &Expression<'_>) -> bool {
+        let Expression::AwaitExpression(awaited) = expression.get_inner_expression() else { return false };
+        let Expression::CallExpression(call) = awaited.argument.get_inner_expression() else { return false };
+        let is_send = |member: &MemberExpression<'_>| {
+            member.static_property_name() == Some("send") && is_agent(member.object().get_inner_expression())
+        };
+        call.callee.get_inner_expression().as_member_expression().is_some_and(is_send)
+    }
+
     /// Returns the call if `expression` is one whose result must be awaited: `agent.send(…)`, `agents.NAME.send(…)`,
     /// `user.converse(agent, …)`, `agent.run(…)`, `agent.files.read(…)` and the like, `assert.contains(…)` and the like.
     fn promise(&self, expression: &Expression<'_>) -> Option<Awaitable> {

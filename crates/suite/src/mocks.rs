@@ -179,7 +179,7 @@ fn answers(
             if single.is_some() {
                 problems.push(fields.node().error("a mock has `answers` or an answer of its own, not both"));
             }
-            let read = |item: &Node| {
+            let mut read = |item: &Node| {
                 let mut fields = Fields::of(item, "an answer of a mock", problems)?;
                 let when = fields.get("when");
                 let times = fields.whole("times", 1, problems);
@@ -189,12 +189,28 @@ fn answers(
                 answer.when.extend(when.map_or_else(Vec::new, |node| guards::read(node, "`when`", problems)));
                 Some(MockedAnswer { times, ..answer })
             };
-            items.iter().filter_map(read).collect()
+            let read: Vec<(&Node, MockedAnswer)> = items.iter().filter_map(|item| Some((item, read(item)?))).collect();
+            report_unreachable(&read, problems);
+            read.into_iter().map(|(_, answer)| answer).collect()
         }
         (None, single) => {
             problems.extend(own);
             single.into_iter().collect()
         }
+    }
+}
+
+/// Warns about answers that no call gets, because an earlier one without `times` answers the same calls.
+fn report_unreachable(answers: &[(&Node, MockedAnswer)], problems: &mut Problems) {
+    for (index, (item, answer)) in answers.iter().enumerate() {
+        let is_wider = |(_, earlier): &&(&Node, MockedAnswer)| {
+            earlier.times.is_none() && earlier.when.iter().all(|guard| answer.when.contains(guard))
+        };
+        let Some((first, wider)) = answers[..index].iter().find(is_wider) else { continue };
+        let which = if wider.when.is_empty() { "all calls" } else { "these calls" };
+        let message = format!("no call gets this answer, because the one at {} answers {which}", first.excerpt());
+        problems
+            .push(item.warning(message).help("the first answer that fits is given: move this one up, or set `times`"));
     }
 }
 
@@ -393,6 +409,26 @@ mock_commands:
         ] {
             let (_, problems) = read(text, Path::new("/suite"));
             assert_eq!(problems, [message], "{text}");
+        }
+    }
+
+    #[test]
+    fn an_answer_that_no_call_gets_is_reported() {
+        let read =
+            |answers: &str| read(&format!("mock_commands: {{ gh: {{ answers: [{answers}] }} }}"), Path::new("/s")).1;
+        for (answers, which) in [
+            ("{ stdout: a }, { args: x, stdout: b }", "all calls"),
+            ("{ args: x, stdout: a }, { args: x, stdout: b }", "these calls"),
+        ] {
+            let problems = read(answers);
+            assert!(problems.len() == 1 && problems[0].ends_with(&format!(" answers {which}")), "{problems:?}");
+        }
+        for answers in [
+            "{ args: x, stdout: a }, { stdout: b }",
+            "{ args: x, stdout: a }, { args: y, stdout: b }",
+            "{ times: 1, stdout: a }, { stdout: b }",
+        ] {
+            assert_eq!(read(answers), Vec::<String>::new(), "{answers}");
         }
     }
 

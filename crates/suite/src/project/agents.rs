@@ -108,11 +108,25 @@ fn agent(
     problems: &mut Problems,
 ) -> Option<ProjectAgent> {
     if matches!(node.kind, NodeKind::Map(_)) {
+        report_shell_variables(node, problems);
         return Some(ProjectAgent { name, node: node.clone(), missing, directory: root.to_owned() });
     }
     let problem = node.error(format!("an agent must be a map, not {}", node.kind_name()));
     problems.push(problem.help("write `{ type: http, url: … }`, or `agent: NAME` to choose one"));
     None
+}
+
+/// Warns about `${NAME}` in what an agent sends, which is not replaced, unlike in the headers of MCP servers.
+fn report_shell_variables(node: &Node, problems: &mut Problems) {
+    let headers = node.get("headers").map(|headers| match &headers.kind {
+        NodeKind::Map(entries) => entries.iter().map(|(_, value)| value).collect(),
+        _ => Vec::new(),
+    });
+    for value in headers.unwrap_or_default().into_iter().chain(node.get("url")) {
+        let Some(name) = value.as_str().and_then(environment::shell_variable) else { continue };
+        let problem = value.warning(format!("`${{{name}}}` is not replaced here, so it is sent as it is"));
+        problems.push(problem.help(format!("write `${{env.{name}}}` for the value of the variable")));
+    }
 }
 
 fn wrong_name(name: &str) -> Option<String> {

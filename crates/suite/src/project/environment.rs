@@ -113,6 +113,12 @@ impl Filling<'_> {
     }
 }
 
+/// Returns the name in the first `${NAME}` of `text`, as shells write variables.
+pub fn shell_variable(text: &str) -> Option<&str> {
+    let mut inside = text.split("${").skip(1).filter_map(|rest| rest.split_once('}'));
+    inside.find(|(name, _)| is_name(name) && !name.is_empty()).map(|(name, _)| name)
+}
+
 fn is_name(text: &str) -> bool {
     text.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
         && text.starts_with(|first: char| !first.is_ascii_digit())

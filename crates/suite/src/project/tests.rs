@@ -143,6 +143,17 @@ fn keys_of_newer_versions_of_ai_tester_are_named_and_stop_nothing() {
 }
 
 #[test]
+fn a_variable_as_in_a_shell_that_an_agent_sends_causes_a_warning() {
+    let problems = |headers: &str| {
+        let text = format!("agents:\n  bot:\n    type: http\n    url: http://localhost:1\n    headers: {headers}\n");
+        find_with(&[("trialrun.yaml", &text)], &[("TOKEN", "abc")]).1
+    };
+    let found = problems("{ Authorization: 'Bearer ${TOKEN}' }");
+    assert_eq!(found, ["trialrun.yaml:5:31: `${TOKEN}` is not replaced here, so it is sent as it is"]);
+    assert_eq!(problems("{ Authorization: 'Bearer ${env.TOKEN}', X: 'a ${ b' }"), [""; 0]);
+}
+
+#[test]
 fn two_trialrun_configurations_in_one_directory_are_an_error() {
     let (_, problems, _directory) = find(&[("trialrun.yaml", ""), ("trialrun.config.json", "{}")], ".");
     assert_eq!(

@@ -52,6 +52,7 @@ impl CaseReader {
         let id = self.id.iter().find_map(|key| file.root.get(key)?.as_str());
         let is_named = id.is_some_and(may_be_template);
         let rows = read(table, file.directory(), library, problems);
+        report_open_braces(&root, &rows, problems);
         let mut cases = Vec::with_capacity(rows.len());
         let mut reported = Reported::default();
         for (index, row) in rows.iter().enumerate() {
@@ -88,6 +89,25 @@ impl CaseReader {
             }
         }
         cases.into_iter().map(|(_, case)| Arc::new(case)).collect()
+    }
+}
+
+/// Warns about `{{ column }` in `node`: without its last brace, it is not replaced.
+fn report_open_braces(node: &Node, rows: &[Row], problems: &mut Problems) {
+    match &node.kind {
+        NodeKind::String(text) => {
+            let is_column = |name: &str| rows.first().is_some_and(|row| row.values.get(name).is_some());
+            let mut opened = text.split("{{").skip(1).filter_map(|rest| rest.split_once('}'));
+            let open = opened.find(|(name, after)| !after.starts_with('}') && is_column(name.trim()));
+            if let Some((name, _)) = open {
+                let name = name.trim();
+                let problem = node.warning(format!("this `{{{{` of the column `{name}` is not closed, so it is text"));
+                problems.push(problem.help(format!("write `{{{{ {name} }}}}`")));
+            }
+        }
+        NodeKind::List(items) => items.iter().for_each(|item| report_open_braces(item, rows, problems)),
+        NodeKind::Map(entries) => entries.iter().for_each(|(_, value)| report_open_braces(value, rows, problems)),
+        _ => {}
     }
 }
 

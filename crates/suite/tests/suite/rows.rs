@@ -35,6 +35,21 @@ fn each_row_of_a_table_is_a_case() {
 }
 
 #[test]
+fn a_template_without_its_last_brace_causes_a_warning() {
+    let scratch = Scratch::new();
+    scratch.write("people.csv", "name,city\nAda,London\nGrace,Paris\n");
+    let problems = |prompt: &str| {
+        let text = format!("scenario: s\nsystem_prompt: p\nuser_prompt: '{prompt}'\ncases: people.csv\n");
+        describe(&scratch.problems(&text))
+    };
+    let expected = "s.yaml:3:14: this `{{` of the column `city` is not closed, so it is text";
+    assert_eq!(problems("{{ name }} of {{ city }"), [expected]);
+    for fine in ["{{ name }} of {{ city }}", "{{\"a\": {\"b\": 1}}", "a {{ b }"] {
+        assert!(problems(fine).iter().all(|problem| !problem.contains("of the column")), "{fine}");
+    }
+}
+
+#[test]
 fn values_keep_their_types_and_an_id_with_a_template_is_complete() {
     let scratch = Scratch::new();
     scratch.write("rows.jsonl", "{\"n\": 3, \"tags\": [\"a\"]}\n{\"n\": 4, \"tags\": []}\n");

@@ -294,6 +294,13 @@ fn unread(path: &Path, root: &Path) -> Option<Diagnostic> {
         let problem = Diagnostic::warning("this file is not read, because a file has one test");
         return Some(problem.help("put each line into a file of its own, such as `NAME.json`"));
     }
+    let is_beside_skill = || path.parent().is_some_and(|folder| folder.join(SKILL_FILE).is_file());
+    if folder.is_none() && name == EVALS_FILE && is_beside_skill() {
+        let problem = Diagnostic::warning("this file is not read as a test because of its folder");
+        let problem =
+            problem.help(format!("move it to `{EVALS_FOLDER}/{EVALS_FILE}` of the skill, or name it as a target"));
+        return document::guess(path).is_some_and(|text| format::are_evals(&text)).then_some(problem);
+    }
     let folder = folder.filter(|_| is_test(path))?;
     let text = document::guess(path)?;
     if is_like(folder, &[EVALS_FOLDER]) && format::are_evals(&text) && name != EVALS_FILE {

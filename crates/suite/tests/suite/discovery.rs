@@ -384,6 +384,19 @@ fn a_test_that_is_ignored_because_of_its_name_is_reported() {
 }
 
 #[test]
+fn an_evaluation_beside_its_skill_is_reported() {
+    let scratch = Scratch::new();
+    scratch.skill("notes").skill("other");
+    scratch
+        .write("skills/notes/evals.json", r#"{"skill_name": "notes", "evals": [{"id": 1, "prompt": "x"}]}"#)
+        .write("skills/other/evals.json", r#"{"rows": [1]}"#);
+    let loaded = scratch.load(&[]);
+    let found = describe(&loaded.diagnostics);
+    assert_eq!(found, ["skills/notes/evals.json:1:1: this file is not read as a test because of its folder"]);
+    assert_eq!(loaded.diagnostics[0].help, ["move it to `evals/evals.json` of the skill, or name it as a target"]);
+}
+
+#[test]
 fn pipes_devices_and_links_to_them_are_errors_when_read() {
     let scratch = Scratch::new();
     scratch.skill("s").skill("t").write("skills/s/evals/x", "").write("skills/s/tests/x", "").write("skills/u/x", "");

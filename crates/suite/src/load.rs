@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use files::parallel;
 use model::decode::Problems;
-use model::{Case, Diagnostic, Excerpt, NodeKind, Severity, Suite};
+use model::{Arguments, AssertionSpec, Case, Diagnostic, Excerpt, NodeKind, Severity, Suite, nearest};
 
 use crate::coverage::Coverage;
 use crate::discover::{self, Candidate, DiscoveryReason, SCENARIOS_FOLDER};
@@ -21,6 +21,7 @@ use crate::path::shown;
 use crate::project::ProjectAgent;
 use crate::request::Request;
 use crate::skill::{EVALS_FOLDER, SKILL_FILE};
+use crate::skills::skill_names;
 
 /// Minimum number of files per thread. If there are fewer, one thread reads them, because starting another one costs
 /// as much as reading dozens of files.
@@ -70,11 +71,14 @@ pub fn load(request: &Request) -> Loaded {
     library.modules.end_idle();
     let mut suites = Suites::default();
     let mut recognised = 0;
+    let skills = skill_names(&request.skills_dir);
     for (candidate, file) in candidates.iter().zip(files) {
         let mut problems = file.problems;
         problems.extend(file.unless_table.filter(|_| !library.is_table(&candidate.path)));
         problems.sort_by_key(|problem| problem.source.as_ref().map(|place| (place.line, place.column)));
         diagnostics.extend(problems);
+        let misspelt = file.cases.iter().flat_map(|case| misspelt_skills(case, &skills));
+        diagnostics.extend(misspelt);
         if let Some(format) = file.format {
             recognised += 1;
             let skill = file.cases.iter().find_map(|case| Some(case.subject.skill()?.name.clone()));
@@ -98,6 +102,27 @@ pub fn load(request: &Request) -> Loaded {
     diagnostics.extend(library.into_problems());
     tracing::debug!(files = recognised, suites = suites.len(), problems = diagnostics.len(), "suites loaded");
     Loaded { suites, diagnostics, modules, coverage, agents }
+}
+
+/// Returns warnings about assertions that a skill is used whose name is only similar to that of a skill of the project.
+/// What agents have from elsewhere is not known.
+fn misspelt_skills(case: &Case, skills: &[String]) -> Vec<Diagnostic> {
+    let own = case.subject.installed().map(|skill| skill.name.as_str());
+    let known = || skills.iter().map(String::as_str).chain(own);
+    let of_skill =
+        |spec: &&AssertionSpec| matches!(&*spec.kind.value, "skill_used" | "skill_not_used" | "no_skill_used");
+    let misspelt = |spec: &AssertionSpec| {
+        let node = match &spec.arguments {
+            Arguments::Brief(value) if value.as_str().is_some() => value,
+            Arguments::Brief(value) => value.get("skill")?,
+            Arguments::Fields => spec.node.get("skill")?,
+            Arguments::Listed(_) => return None,
+        };
+        let name = node.as_str()?;
+        let near = nearest(name, known().filter(|_| known().all(|skill| skill != name)))?;
+        Some(node.warning(format!("the project has no skill `{name}`")).suggest(Some(near)))
+    };
+    case.assertions.iter().filter(of_skill).filter_map(misspelt).collect()
 }
 
 /// Result of reading one file.

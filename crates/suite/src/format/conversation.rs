@@ -11,7 +11,7 @@ use model::{AssertionScope, Case, Excerpt, Node, NodeKind, nearest};
 
 use super::assertions::{Assertions, ruling};
 use super::rows::{CASES, CaseReader};
-use super::scenario::{checked_id, place, refuse_tags, skip, with_common_fields};
+use super::scenario::{checked_id, place, refuse_tags, report_few_turns, skip, with_common_fields};
 use super::{Format, SuiteFile};
 use crate::library::Library;
 use crate::misplaced;
@@ -166,6 +166,7 @@ fn case(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Opt
     let user = user::read(&mut fields, &persona, file.directory(), problems);
     let mut assertions = Assertions::default();
     let mut messages = turn::read(&mut fields, &persona, &mut assertions, problems);
+    report_few_turns(case.max_turns, messages.len(), &mut fields, problems);
     let tools = fields.list("tools", problems).unwrap_or_default();
     let tools: Vec<serde_json::Value> = tools.iter().map(Node::to_json).collect();
     messages.iter_mut().for_each(|message| message.tools.clone_from(&tools));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use model::decode::{self, Fields, Problems};
 use model::{
     AssertionScope, Case, Excerpt, Fixtures, NetworkPolicy, Node, NodeKind, PermissionMode, Quarantine, RemoteMode,
-    RunnerOptions, SettingSource, Spanned, Subject, UserMessage, UserResponse, nearest,
+    RunnerOptions, SettingSource, Spanned, Subject, Trials, UserMessage, UserResponse, nearest,
 };
 
 use super::assertions::{Assertions, ruling};
@@ -105,6 +105,7 @@ fn case(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Opt
     let token_budget = token_budget(&mut fields, problems);
     let skill_budget = subject.as_ref().and_then(Subject::skill).and_then(|skill| skill.token_budget);
     let case = with_common_fields(Case::new(id, source), &mut fields, file, library, problems);
+    report_few_turns(case.max_turns, messages.len(), &mut fields, problems);
     let mocks = Arc::new(mocks(&mut fields, file.directory(), problems));
     let assertions = assertions(&mut fields, problems);
     let has_unread = assertions.has_unread();
@@ -137,7 +138,7 @@ pub(super) fn with_common_fields(
     let fixtures = fields.get("fixtures").map(|node| fixtures_of(node, file, library, problems));
     let isolation = fields.get("sandbox").and_then(|node| isolation(node, problems));
     let (required_isolation, network, remote) = isolation.unwrap_or_default();
-    Case {
+    let case = Case {
         description: fields.any_text("description", problems),
         tags: fields.texts("tags", problems).unwrap_or_default(),
         quarantine: fields.get("quarantine").and_then(|node| quarantine(node, problems)),
@@ -155,6 +156,31 @@ pub(super) fn with_common_fields(
         fixtures: fixtures.unwrap_or_default(),
         user_responses: user_responses(fields, problems),
         ..case
+    };
+    report_untested_rate(&case, fields, problems);
+    case
+}
+
+/// Warns about a limit on turns that does not suffice for the messages of a case: each takes at least one.
+pub(super) fn report_few_turns(
+    max_turns: Option<u64>,
+    messages: usize,
+    fields: &mut Fields<'_>,
+    problems: &mut Problems,
+) {
+    if let (Some(most), Some(node)) = (max_turns, fields.get("max_turns"))
+        && most < messages as u64
+    {
+        let message = format!("`max_turns` is {most}, but each of the {messages} messages takes at least one turn");
+        problems.push(node.warning(message).help("the agent is stopped before it has answered all of them"));
+    }
+}
+
+/// Warns about a required pass rate that no number of trials in the same file tests.
+fn report_untested_rate(case: &Case, fields: &mut Fields<'_>, problems: &mut Problems) {
+    if let (Some(Trials::Fixed(_)), Some(_), Some(node)) = (case.trials, &case.pass_rate, fields.get("pass_rate")) {
+        let problem = node.warning("`pass_rate` is not tested with a fixed number of `trials`");
+        problems.push(problem.help("write `trials: auto`, which runs as many trials as the rate needs"));
     }
 }
 

@@ -29,6 +29,36 @@ runner: {reasoning_effort: low, allowed_tools_override: []}
 }
 
 #[test]
+fn limits_that_cannot_be_kept_and_rates_that_are_not_tested_cause_warnings() {
+    let problems = |rest: &str| {
+        let problems = Scratch::new().problems(&format!("scenario: s\nsystem_prompt: p\n{rest}\n"));
+        assert!(problems.iter().all(|problem| !problem.is_error()), "{problems:?}");
+        describe(&problems)
+    };
+    let found = problems("user_prompts: [a, b, c]\nmax_turns: 2");
+    assert_eq!(found, ["s.yaml:4:12: `max_turns` is 2, but each of the 3 messages takes at least one turn"]);
+    let found = problems("trials: 5\npass_rate: 0.9");
+    assert_eq!(found, ["s.yaml:4:12: `pass_rate` is not tested with a fixed number of `trials`"]);
+    for fine in ["user_prompts: [a, b]\nmax_turns: 2", "trials: auto\npass_rate: 0.9", "pass_rate: 0.9"] {
+        assert_eq!(problems(fine), [""; 0], "{fine}");
+    }
+}
+
+#[test]
+fn a_misspelt_skill_in_an_assertion_causes_a_warning() {
+    let scratch = Scratch::new();
+    scratch.skill("notes");
+    let problems = |assertion: &str| {
+        describe(&scratch.problems(&format!("scenario: s\nskill: notes\nassertions:\n  - {assertion}\n")))
+    };
+    assert_eq!(problems("skill_used: note"), ["s.yaml:4:17: the project has no skill `note`"]);
+    assert_eq!(problems("{ id: a, type: skill_not_used, skill: Notes }").len(), 1);
+    for fine in ["skill_used: notes", "skill_used: elsewhere", "skill_not_used: plugin:other"] {
+        assert_eq!(problems(fine), [""; 0], "{fine}");
+    }
+}
+
+#[test]
 fn the_model_in_the_runner_block_keeps_its_location() {
     let scratch = Scratch::new();
     let case = scratch.case("scenario: s\nsystem_prompt: p\nrunner:\n  model: m\n");

@@ -22,6 +22,9 @@ pub enum LocationError {
     /// No store of this build has this URL scheme.
     #[error("trialrun has no store for `{0}://`; a record is an SQLite file, given by its path, or `postgres://…`")]
     UnknownScheme(String),
+    /// A URL of a database has too few slashes.
+    #[error("a URL has two slashes after the colon: write `{0}://…`, or `./{0}:…` for a path")]
+    OneSlash(String),
     /// The URL of a database cannot be used.
     #[error(transparent)]
     Url(#[from] SettingsError),
@@ -41,9 +44,17 @@ impl FromStr for Location {
             Some((scheme, _)) if SCHEMES.contains(&scheme) => Ok(Self::Postgres(Box::new(Settings::from_url(text)?))),
             // The rest of a URL may contain a password.
             Some((scheme, _)) if is_scheme(scheme) => Err(LocationError::UnknownScheme(scheme.to_owned())),
+            _ if let Some(scheme) = scheme_with_one_slash(text) => Err(LocationError::OneSlash(scheme.to_owned())),
             _ => Ok(Self::File(text.into())),
         }
     }
+}
+
+/// Returns the scheme of a text such as `postgres:/name`, which is hardly a path.
+fn scheme_with_one_slash(text: &str) -> Option<&str> {
+    let (scheme, _) = text.split_once(":/").or_else(|| text.split_once(':'))?;
+    let is_database = SCHEMES.contains(&scheme) || ["mariadb", "mysql", "sqlite", "sqlite3"].contains(&scheme);
+    is_database.then_some(scheme)
 }
 
 impl From<&Path> for Location {
@@ -69,6 +80,12 @@ mod tests {
     fn a_url_that_no_store_has_is_rejected_without_its_password() {
         for path in ["runs.db", "/a/runs.db", "a:b", "1://x", "odd name://x"] {
             assert_eq!(path.parse::<Location>().unwrap(), Location::File(path.into()), "{path}");
+        }
+        for (typed, scheme) in
+            [("postgres:/runs", "postgres"), ("postgresql:db/runs", "postgresql"), ("mysql:/x", "mysql")]
+        {
+            let error = typed.parse::<Location>().unwrap_err();
+            assert_eq!(error, LocationError::OneSlash(scheme.to_owned()));
         }
         let error = "mysql://user:hunter2@db/runs".parse::<Location>().unwrap_err();
         assert!(matches!(&error, LocationError::UnknownScheme(scheme) if scheme == "mysql"));

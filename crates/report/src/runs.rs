@@ -1,11 +1,11 @@
 //! Recorded runs, newest first: one line each.
 
 use jiff::Timestamp;
-use model::{Outcome, RunRow, Summary};
+use model::{Gate, Outcome, RunRow, Summary};
 use serde_json::{Value, json};
 
 use crate::counts::outcomes;
-use crate::format::{between, elapsed, in_parentheses, money, timestamp};
+use crate::format::{between, elapsed, in_parentheses, money, percent, timestamp};
 use crate::plain;
 use crate::terminal::grid::{Cell, CellStyle, Grid};
 use crate::terminal::{Paint, Style};
@@ -19,6 +19,8 @@ pub struct ListedRun {
     pub run: RunRow,
     /// Counts of its finished trials.
     pub summary: Summary,
+    /// Conditions for its exit code.
+    pub gate: Gate,
     /// `true` if its process still exists. Ignored if the run is over.
     pub alive: bool,
 }
@@ -40,7 +42,7 @@ impl ListedRun {
 
     /// Returns its result in one word: `running`, `passed`, `failed`, or `incomplete`.
     pub(crate) fn word(&self) -> &'static str {
-        match (self.state(), self.summary.exit_code()) {
+        match (self.state(), self.gate.exit_code(&self.summary)) {
             ("running", _) => "running",
             (_, 1) => "failed",
             ("finished", 0) if self.summary.by_outcome.passed > 0 => "passed",
@@ -62,6 +64,8 @@ impl ListedRun {
         // Quarantined trials do not count, and the line is long enough without them.
         let quarantined = self.summary.all_quarantined();
         parts.extend((quarantined > 0).then(|| format!("{quarantined} quarantined")));
+        let least = self.gate.min_pass_rate.filter(|_| self.gate.is_missed(&self.summary));
+        parts.extend(least.map(|least| format!("needs {} passed", percent(least))));
         match (self.state(), self.unfinished()) {
             ("finished", 0) => {}
             ("finished", open) => parts.push(format!("{open} of {} unfinished", self.run.needed())),
@@ -80,7 +84,7 @@ impl ListedRun {
     }
 
     fn style(&self) -> CellStyle {
-        match self.summary.exit_code() {
+        match self.gate.exit_code(&self.summary) {
             1 => CellStyle::Red,
             0 if self.state() == "finished" && self.summary.by_outcome.passed > 0 => CellStyle::Green,
             _ => CellStyle::Plain,

@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 use std::process::ExitCode;
 
+use model::Gate;
 use report::ListedRun;
-use store::{RunFilter, Store, TrialFilter};
+use store::{RunFilter, Store, StoreError, TrialFilter};
 
 use crate::error::CliError;
 use crate::global::Global;
@@ -46,12 +47,15 @@ pub fn run(global: &Global, args: &HistoryArgs, terminal: &Terminal) -> Result<E
 fn runs(store: Option<&dyn Store>, args: &HistoryArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let filter = RunFilter { last: usize::try_from(args.last).ok(), ..RunFilter::default() };
     let rows = store.map_or_else(|| Ok(Vec::new()), |store| store.runs(&filter))?;
-    let listed = rows.into_iter().map(|run| {
-        let summary = match (&run.summary, store) {
-            (None, Some(store)) => store.summary(&run.id)?,
-            (known, _) => known.clone().unwrap_or_default(),
+    let listed = rows.into_iter().filter_map(|run| {
+        let store = store?;
+        let summary = match &run.summary {
+            None => store.summary(&run.id),
+            Some(known) => Ok(known.clone()),
         };
-        Ok::<_, CliError>(ListedRun { alive: session::is_active(&run), run, summary })
+        // A list does not fail because of one run that cannot be read.
+        let gate = store.info(&run.id).map(|info| Gate::from_settings(&info.settings)).unwrap_or_default();
+        Some(summary.map(|summary| ListedRun { alive: session::is_active(&run), run, summary, gate }))
     });
     if args.json {
         let mut list = terminal.json_list();
@@ -62,7 +66,7 @@ fn runs(store: Option<&dyn Store>, args: &HistoryArgs, terminal: &Terminal) -> R
         }
         list.end();
     } else {
-        let listed = listed.collect::<Result<Vec<ListedRun>, _>>()?;
+        let listed = listed.collect::<Result<Vec<ListedRun>, StoreError>>()?;
         terminal.out(&report::runs(&listed, jiff::Timestamp::now(), &terminal.out_style));
     }
     Ok(ExitCode::SUCCESS)

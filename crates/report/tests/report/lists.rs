@@ -1,7 +1,7 @@
 use jiff::SignedDuration;
 use model::{
-    AgentInfo, CaseResults, DecisionRecord, LiveTrial, OutcomeCounts, RunResults, RunRow, Step, Summary, ToolCall,
-    TrialRecord,
+    AgentInfo, CaseResults, DecisionRecord, Gate, LiveTrial, OutcomeCounts, RunResults, RunRow, Step, Summary,
+    ToolCall, TrialRecord,
 };
 use report::{Details, ListedRun, StatusView, TrendOf};
 use serde_json::{Value, json};
@@ -50,7 +50,12 @@ fn runs_are_listed_with_their_results_and_their_state() {
     let cut =
         RunRow { finished_at: None, duration_ms: None, finished: 0, agents: agents[1..].to_vec(), ..run_row(OLD) };
     let stopped = RunRow { signal: Some("SIGINT".into()), finished: 4, label: Some("nightly".into()), ..run_row(OLD) };
-    let listed = |run: RunRow, summary: &Summary, alive| ListedRun { run, summary: summary.clone(), alive };
+    let listed = |run: RunRow, summary: &Summary, alive| ListedRun {
+        run,
+        summary: summary.clone(),
+        gate: Gate::default(),
+        alive,
+    };
     let passed = |passed: usize, cancelled: usize| Summary {
         by_outcome: OutcomeCounts { passed, cancelled, ..OutcomeCounts::default() },
         ..Summary::default()
@@ -65,6 +70,11 @@ fn runs_are_listed_with_their_results_and_their_state() {
     expect("runs.txt", &report::runs(&runs, begin() + SignedDuration::from_secs(5), &plain()));
     let states: Vec<Value> = runs.iter().map(|run| report::run_json(run)["state"].clone()).collect();
     assert_eq!(states, ["finished", "finished", "running", "interrupted", "interrupted"]);
+    let least = Gate { min_pass_rate: Some(0.9), no_fail_on_assertions: false };
+    let [missed, ..] = runs;
+    let missed = ListedRun { gate: least, run: RunRow { finished: 4, ..missed.run }, ..missed };
+    let shown = report::runs(&[missed], begin(), &plain());
+    assert!(shown.contains("2 passed, 1 failed, 1 flaky, needs 90% passed"), "{shown}");
     assert_eq!(report::runs(&[], begin(), &plain()), "no runs are recorded yet\n");
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use model::RunRow;
+use model::{Gate, RunRow};
 use queue::Queue;
 use report::ListedRun;
 use store::postgres::Settings;
@@ -96,5 +96,7 @@ pub fn listed(store: &dyn Store, run: RunRow) -> Result<ListedRun, StoreError> {
         Some(summary) => summary.clone(),
         None => store.summary(&run.id)?,
     };
-    Ok(ListedRun { alive: session::is_active(&run), run, summary })
+    // A list does not fail because of one run that cannot be read.
+    let gate = store.info(&run.id).map(|info| Gate::from_settings(&info.settings)).unwrap_or_default();
+    Ok(ListedRun { alive: session::is_active(&run), run, summary, gate })
 }

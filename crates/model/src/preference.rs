@@ -29,12 +29,14 @@ pub struct PairJudgement {
     pub reason: String,
     /// Usage of the judge. There are neither requests nor cached answers if the judge was not asked.
     pub usage: AuxiliaryUsage,
+    /// True if the judge was asked, whether or not it answered.
+    pub asked: bool,
 }
 
 impl PairJudgement {
     /// Creates a judgement that did not need the judge.
     pub fn without_judge(preference: Preference, reason: impl Into<String>) -> Self {
-        Self { preference, reason: reason.into(), usage: AuxiliaryUsage::default() }
+        Self { preference, reason: reason.into(), usage: AuxiliaryUsage::default(), asked: false }
     }
 
     /// Returns `true` if a judge, or its cached answers, decided.

@@ -35,7 +35,7 @@ pub async fn prefer(judge: &Judge, criterion: &str, before: &Evidence, after: &E
         Ok(_) => (Preference::Undecided, "the judge was not asked in both orders".into()),
         Err(reason) => (Preference::Undecided, reason.clone()),
     };
-    PairJudgement { preference, reason, usage }
+    PairJudgement { preference, reason, usage, asked: true }
 }
 
 fn question(criterion: &str, first: &Material, second: &Material) -> Question {

@@ -64,6 +64,8 @@ struct PairCounts {
     judged: u64,
     /// Number of ties for which the judge was not asked, because it would have seen the same of both trials.
     same: u64,
+    /// Number of undecided pairs for which the judge was not asked, because there was nothing to judge.
+    empty: u64,
 }
 
 impl PairCounts {
@@ -80,7 +82,10 @@ impl PairCounts {
                 self.ties += 1;
                 self.position_ties += 1;
             }
-            Preference::Undecided => self.undecided += 1,
+            Preference::Undecided => {
+                self.undecided += 1;
+                self.empty += u64::from(!judgement.asked);
+            }
         }
     }
 
@@ -94,7 +99,12 @@ impl PairCounts {
 
     /// Returns `true` if the judge decided none of the pairs that needed it.
     fn lacks_judge(self) -> bool {
-        self.judged == 0 && self.undecided > 0
+        self.judged == 0 && self.undecided > self.empty
+    }
+
+    /// Returns the number of pairs for which the judge was not asked.
+    fn without_judge(self) -> u64 {
+        self.same + self.empty
     }
 
     fn follows_position(self) -> bool {
@@ -336,14 +346,16 @@ impl Preferences {
             return "cannot tell which side is preferred, because no case has a graded trial on both sides.".into();
         }
         if counts.lacks_judge() {
-            let needed = match counts.same {
+            let asked = usize::try_from(counts.undecided - counts.empty).unwrap_or(usize::MAX);
+            let needed = match counts.without_judge() {
                 0 => counted(self.pairs(), "pair"),
-                _ => format!(
-                    "{} that needed it",
-                    counted(usize::try_from(counts.undecided).unwrap_or(usize::MAX), "pair")
-                ),
+                _ => format!("{} that needed it", counted(asked, "pair")),
             };
             return format!("cannot tell which side is preferred, because the judge decided none of {needed}.");
+        }
+        if counts.pairs() > 0 && counts.empty == counts.pairs() {
+            let which = if counts.empty == 1 { "the only pair" } else { "every pair" };
+            return format!("cannot tell which side is preferred, because {which} left nothing to judge.");
         }
         let decided = counted(usize::try_from(counts.decided()).unwrap_or(usize::MAX), "pair");
         let only_decided = match (counts.undecided, counts.decided()) {
@@ -406,8 +418,8 @@ impl Preferences {
         if self.pairs() < self.available {
             pairs.push_str(&format!(", a random sample of {}", number(self.available as u64)));
         }
-        if counts.same > 0 {
-            pairs.push_str(&format!(", {} of them without a judge", number(counts.same)));
+        if counts.without_judge() > 0 {
+            pairs.push_str(&format!(", {} of them without a judge", number(counts.without_judge())));
         }
         let mut rows = vec![("compared".to_owned(), pairs)];
         if counts.pairs() == 0 {
@@ -433,7 +445,7 @@ impl Preferences {
             let cases = counted(self.difference.map_or(0, |difference| difference.cases), "case");
             rows.push((format!("win rate of {after}"), format!("{}{interval}{p}, {cases}", percent(rate))));
         }
-        let usage = match counts.same == counts.pairs() {
+        let usage = match counts.without_judge() == counts.pairs() {
             true => "not asked".to_owned(),
             false => crate::format::model_usage(&self.usage),
         };

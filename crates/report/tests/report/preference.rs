@@ -30,11 +30,12 @@ fn judgement(preference: Preference) -> PairJudgement {
         preference,
         reason: reason.into(),
         usage: AuxiliaryUsage { requests: 2, cached: 0, tokens, cost_usd: Some(0.001) },
+        asked: true,
     }
 }
 
 /// Returns the comparison in which the judge's preferences are those in `preferences`, one word per case: `a` after,
-/// `b` before, `t` tie, `p` tie by position, `u` undecided, `s` tie without a judge.
+/// `b` before, `t` tie, `p` tie by position, `u` undecided, `s` tie without a judge, `e` nothing to judge.
 fn compared(preferences: &str) -> Comparison {
     let cases: Vec<&str> = preferences.split(' ').collect();
     let repetitions = cases[0].len() as u64;
@@ -55,6 +56,7 @@ fn compared(preferences: &str) -> Comparison {
             Preference::Tie,
             "both trials have the same answers, tool calls and names of changed files",
         ),
+        'e' => PairJudgement::without_judge(Preference::Undecided, "neither trial left anything to judge"),
         letter => judgement(of(letter)),
     };
     let judged = pairs.into_iter().zip(letters.chars()).map(|(pair, letter)| (pair, judgement(letter))).collect();
@@ -112,6 +114,9 @@ fn the_sentence_matches_the_pairs() {
         ("t t", "neither side is preferred; both pairs are ties."),
         ("t u", "neither side is preferred; the only pair that was decided is a tie."),
         ("s u", "cannot tell which side is preferred, because the judge decided none of 1 pair that needed it."),
+        ("e u", "cannot tell which side is preferred, because the judge decided none of 1 pair that needed it."),
+        ("e e", "cannot tell which side is preferred, because every pair left nothing to judge."),
+        ("e s", "neither side is preferred; the only pair that was decided is a tie."),
         ("t", "neither side is preferred; the only pair is a tie."),
         ("p p t", "neither side is preferred; all 3 pairs are ties, 2 of them by position."),
         ("u u", "cannot tell which side is preferred, because the judge decided none of 2 pairs."),
@@ -120,6 +125,7 @@ fn the_sentence_matches_the_pairs() {
     }
     assert!(compared("u u").lacks_preference() && !compared("u t").lacks_preference());
     assert!(compared("u s").lacks_preference() && !compared("s s").lacks_preference());
+    assert!(compared("u e").lacks_preference() && !compared("e e").lacks_preference());
     assert!(!compared("u s").draw(&plain()).contains("win rate of"));
 }
 

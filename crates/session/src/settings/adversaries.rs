@@ -18,7 +18,8 @@ pub(super) fn play(settings: &mut runner::Settings) {
     settings.arms.models = vec![(None, "none".to_owned())];
     settings.arms.baseline = Some(false);
     // Adversaries do only what they are known to do, so they need no container or other machine.
-    if settings.sandbox.kind != ISOLATED {
+    // An unknown kind stays, and is refused like anywhere else.
+    if settings.sandbox.kind != ISOLATED && sandbox::find(&settings.sandbox.kind).is_some() {
         settings.sandbox.kind = LOCAL.to_owned();
     }
     // An adversary could change and publish what it finds.

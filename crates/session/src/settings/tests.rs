@@ -87,6 +87,19 @@ fn a_judge_that_must_not_be_asked_is_not_asked_during_replay() {
 }
 
 #[test]
+fn an_unknown_sandbox_is_also_refused_for_adversaries() {
+    let folder = tempfile::tempdir().unwrap();
+    let session = session_with(folder.path(), &[]);
+    let refusal = |kind: &str| {
+        let mut overrides = Overrides { adversaries: true, ..Overrides::default() };
+        overrides.sandboxes.sandbox = Some(kind.to_owned());
+        session.plan(&session.resolve(&overrides).unwrap()).err().map(|error| error.to_string())
+    };
+    assert_eq!(refusal("dockr").as_deref(), Some("unknown sandbox `dockr`"));
+    assert_eq!(refusal("docker"), None, "adversaries need no container");
+}
+
+#[test]
 fn adversaries_neither_record_nor_replay_whatever_the_project_says() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("trialrun.yaml"), "defaults:\n  cassette: record\n").unwrap();

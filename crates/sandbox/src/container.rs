@@ -72,8 +72,12 @@ impl SandboxKind for ContainerKind {
         true
     }
 
+    fn missing_image(&self, options: &SandboxOptions) -> Option<String> {
+        options.image.is_none().then(|| no_image(self.name))
+    }
+
     fn engine(&self, host: &Host, options: &SandboxOptions) -> Option<EngineState> {
-        let missing = options.image.is_none().then(|| no_image(self.name));
+        let missing = self.missing_image(options);
         Some(match Engine::find(self.name, host) {
             Ok(engine) => EngineState { found: Some(engine.describe()), problem: engine.is_rootless().err(), missing },
             Err(reason) => EngineState { found: None, problem: Some(reason), missing },

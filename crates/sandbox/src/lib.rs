@@ -219,6 +219,12 @@ pub trait SandboxKind: Send + Sync {
         None
     }
 
+    /// Returns a description of the image that the settings do not name, if such sandboxes are made from one.
+    fn missing_image(&self, options: &SandboxOptions) -> Option<String> {
+        let _ = options;
+        None
+    }
+
     /// Returns the state of the program on this machine that runs the processes, if there is one.
     fn engine(&self, host: &Host, options: &SandboxOptions) -> Option<EngineState> {
         let _ = (host, options);

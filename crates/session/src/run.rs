@@ -75,7 +75,7 @@ impl Default for Signals {
 
 impl Session {
     /// Makes the checks that follow planning and precede each run: creates a sandbox if the project allows another
-    /// kind in its place, looks for files that steer tools in all sandboxes, and refuses to lend a sign-in that nothing
+    /// kind in its place, requires the image of containers, looks for files that steer tools in all sandboxes, and refuses to lend a sign-in that nothing
     /// uses. Returns the warnings.
     ///
     /// # Errors
@@ -87,6 +87,11 @@ impl Session {
         }
         let mut warnings = Vec::new();
         let chosen = planned.spec.sandbox();
+        let missing =
+            sandbox::find(chosen).and_then(|kind| kind.missing_image(&planned.plan.settings.sandbox.isolation));
+        if let Some(reason) = missing.filter(|_| self.project.sandbox_fallback.is_none()) {
+            return Err(Error::usage(format!("`{chosen}` sandboxes cannot be made here: {reason}")));
+        }
         if let Some(fallback) = self.project.sandbox_fallback.as_ref().filter(|fallback| *fallback != chosen)
             && let Some(reason) = sandbox_choice::try_out(&planned.plan, &self.host)?
         {

@@ -48,7 +48,7 @@ pub fn set_up(
     directory: Option<PathBuf>,
 ) -> Result<Option<Box<dyn Reporter>>, Error> {
     let commands = [&args.hooks.pre_run_commands, &args.hooks.post_grade_commands, &args.hooks.post_run_commands];
-    check_scripts(&commands, &session.cwd)?;
+    check_scripts(&commands, &session.cwd, session.host.var("PATH").unwrap_or_default())?;
     let has_commands = commands.iter().any(|commands| !commands.is_empty());
     let in_workspace = |workspace: &PathBuf| artifacts_in(workspace, &plan.skills, args.output.label.as_deref());
     let root = match directory.or_else(|| args.output.workspace.as_ref().map(in_workspace)) {
@@ -73,18 +73,30 @@ pub fn set_up(
 
 /// Checks that the files exist that the commands run, unless an earlier command can create them. Otherwise a missing
 /// script would fail every trial.
-fn check_scripts(commands: &[&Vec<String>; 3], cwd: &Path) -> Result<(), Error> {
+fn check_scripts(commands: &[&Vec<String>; 3], cwd: &Path, path: &str) -> Result<(), Error> {
     let options = ["--pre-run-command", "--post-grade-command", "--post-run-command"];
     let mut named = commands
         .iter()
         .zip(options)
         .flat_map(|(commands, option)| commands.iter().map(move |command| (command, option)));
     let Some((command, option)) = named.next() else { return Ok(()) };
-    match agent::missing_in_shell(command, cwd) {
-        Some(file) => Err(Error::usage(format!("there is no file `{file}`, which `{option}` runs"))
-            .hint(format!("nothing was run; the command runs in {}", cwd.display()))),
+    let missing = agent::missing_in_shell(command, cwd);
+    let missing = missing.map(|file| format!("there is no file `{file}`, which `{option}` runs"));
+    let refused = || Some(format!("`{option}` cannot run its command: {}", cannot_run(command, cwd, path)?));
+    match missing.or_else(refused) {
+        Some(reason) => {
+            Err(Error::usage(reason).hint(format!("nothing was run; the command runs in {}", cwd.display())))
+        }
         None => Ok(()),
     }
+}
+
+/// Returns the reason why the program that `command` names by its path cannot be executed, if it is a single command.
+fn cannot_run(command: &str, cwd: &Path, path: &str) -> Option<String> {
+    let is_single =
+        !command.contains([';', '&', '|', '<', '>', '(', '{', '`', '\n', '$', '~', '*', '=', '\\', '"', '\'']);
+    let program = command.split_whitespace().next().filter(|program| is_single && program.contains('/'))?;
+    sandbox::find_program(program, path, cwd).err()
 }
 
 /// Returns the default artefacts directory of a run.
@@ -248,12 +260,20 @@ mod tests {
     fn a_missing_script_is_an_error_unless_an_earlier_command_can_create_it() {
         let folder = tempfile::tempdir().unwrap();
         let (none, missing) = (Vec::new(), vec!["python3 nope.py".to_owned()]);
-        let message =
-            |commands: [&Vec<String>; 3]| check_scripts(&commands, folder.path()).err().map(|error| error.to_string());
+        let message = |commands: [&Vec<String>; 3]| {
+            check_scripts(&commands, folder.path(), "").err().map(|error| error.to_string())
+        };
         let expected = "there is no file `nope.py`, which `--post-grade-command` runs";
         assert_eq!(message([&none, &missing, &none]).as_deref(), Some(expected));
         let creates = vec!["make scripts".to_owned()];
         assert_eq!(message([&creates, &missing, &none]), None);
+        std::fs::write(folder.path().join("grade.sh"), "exit 0\n").unwrap();
+        let refused = message([&none, &vec!["./grade.sh --all".to_owned()], &none]).unwrap();
+        let expected = "`--post-grade-command` cannot run its command: `./grade.sh` cannot be executed";
+        assert!(refused.starts_with(expected), "{refused}");
+        for fine in ["sh ./grade.sh", "chmod +x grade.sh && ./grade.sh"] {
+            assert_eq!(message([&none, &vec![fine.to_owned()], &none]), None, "{fine}");
+        }
     }
 
     fn ended(exit_code: Option<i32>, stdout: &str, stderr: &str) -> HookRecord {

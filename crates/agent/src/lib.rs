@@ -95,7 +95,7 @@ pub use pricing::{Bill, Pricing};
 pub use program::Program;
 pub use reference::reference;
 pub use resolve::Resolver;
-pub use subprocess::{missing_in_shell, missing_program};
+pub use subprocess::{missing_in_shell, missing_program, named_program};
 pub use turn::{INTERRUPTED, Turn, WAITING_ON_PROVIDER};
 
 /// All agents, in display order.

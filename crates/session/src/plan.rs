@@ -1,11 +1,11 @@
 //! Loading and planning: everything that happens before a run starts.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use mask::Mask;
-use model::{CassetteMode, Diagnostic};
+use model::{CassetteMode, Diagnostic, ServerSource};
 use runner::{Plan, PlanRequest, ReadScript, Regrade, RegradeRequest, Selection};
 use script::RuntimeChoice;
 use sha2::{Digest, Sha256};
@@ -121,8 +121,10 @@ impl Session {
         let design = design.collect();
         let mut all = self.problems(spec, diagnostics);
         all.extend(unknown_cases(&cases, &suites));
+        all.extend(baseline_without_skill(overrides, &plan));
         all.extend(unknown_tags(&chosen.tags, &tags().collect()));
         all.extend(skipped_in_ci(self, &plan));
+        all.extend(missing_programs(self, &plan));
         let missing = missing_variables(self, &agents, &plan);
         // Other problems with a value that is not filled in only follow from that.
         let is_known = |problem: &Diagnostic| missing.iter().any(|one| is_same_place(one, problem));
@@ -211,6 +213,7 @@ impl Session {
     /// Checks the settings with which no case can run, so that nothing is loaded in vain.
     fn check_choices(&self, spec: &RunSpec) -> Result<(), Error> {
         check_sandbox(spec, self)?;
+        check_source_repo(spec, self)?;
         if spec.cassette() == CassetteMode::Record && self.is_ci() {
             return Err(Error::usage("cassettes are not recorded in CI (the variable `CI` is set)")
                 .hint("record them on your machine and commit them; CI replays them with `--cassette replay`"));
@@ -295,6 +298,30 @@ fn check_sandbox(spec: &RunSpec, session: &Session) -> Result<(), Error> {
         .hint(format!("sandboxes: {}", names.join(", "))))
 }
 
+/// Checks that a source repository that is a path exists.
+fn check_source_repo(spec: &RunSpec, session: &Session) -> Result<(), Error> {
+    let Some(written) = &spec.overrides().sandboxes.source_repo else { return Ok(()) };
+    // `HOST:PATH` is an address for git.
+    let is_address = written.contains(':');
+    if is_address || session.cwd.join(written).exists() {
+        return Ok(());
+    }
+    let error = Error::usage(format!("there is no repository `{written}`"));
+    Err(error.hint("`--source-repo` takes the path of a repository on this machine, or the URL of one"))
+}
+
+/// Returns a warning if the run asks for a comparison without the skill, and no case has one.
+fn baseline_without_skill(overrides: &Overrides, plan: &Plan) -> Option<Diagnostic> {
+    let has_subject = |case: &model::Case| case.subject.installed().is_some() || !case.variants.is_empty();
+    let is_idle = overrides.arms.baseline
+        && !plan.trials.is_empty()
+        && !plan.trials.iter().any(|trial| has_subject(&trial.case) || trial.arm.variant.is_some());
+    is_idle.then(|| {
+        Diagnostic::warning("`--baseline` has no effect: no case tests a skill")
+            .help("it runs each case with and without the skill that the case tests, which is then `skill` in its file")
+    })
+}
+
 /// Returns an error for each file in which `only: true` skips cases, if this is a CI job: it is meant for work on one
 /// case, and forgetting it would leave the others untested.
 fn skipped_in_ci(session: &Session, plan: &Plan) -> Vec<Diagnostic> {
@@ -308,6 +335,50 @@ fn skipped_in_ci(session: &Session, plan: &Plan) -> Vec<Diagnostic> {
         Diagnostic::error(message).help("remove `only: true`: in CI (the variable `CI` is set) every case must run")
     };
     files.into_iter().map(error).collect()
+}
+
+/// Returns a warning about each program of an agent or a server that is given by its name and is not on the `PATH` of
+/// this machine.
+fn missing_programs(session: &Session, plan: &Plan) -> Vec<Diagnostic> {
+    if sandbox::find(&plan.settings.sandbox.kind).is_none_or(|kind| kind.has_own_system()) {
+        return Vec::new();
+    }
+    let mut found: HashMap<String, bool> = HashMap::new();
+    let mut missing: BTreeMap<String, Diagnostic> = BTreeMap::new();
+    let runs = plan.trials.iter().filter(|trial| trial.repetition == 1 && trial.case.skip.is_none());
+    for trial in runs {
+        let fixtures = &trial.case.fixtures;
+        // These may bring the program.
+        if !fixtures.setup_commands.is_empty() || sets_path(&fixtures.env) {
+            continue;
+        }
+        let of_servers = trial.mocks.servers.iter().filter(|server| !server.is_of_plugin);
+        let of_servers = of_servers.filter_map(|server| match &server.source {
+            ServerSource::Stdio { command, env, .. } if !sets_path(env) => {
+                Some((command.clone(), format!("the MCP server `{}`", server.name), server.place.clone()))
+            }
+            _ => None,
+        });
+        let of_agent = trial.config.as_deref().and_then(agent::named_program);
+        let of_agent = of_agent.map(|(name, place)| (name, format!("the agent `{}`", trial.arm.agent), place));
+        let is_mocked = |name: &str| trial.mocks.commands.iter().any(|mocked| mocked.name == name);
+        for (name, owner, place) in
+            of_servers.chain(of_agent).filter(|(name, ..)| !name.contains('/') && !is_mocked(name))
+        {
+            if *found.entry(name.clone()).or_insert_with_key(|name| session.host.find_program(name).is_some()) {
+                continue;
+            }
+            let problem =
+                Diagnostic::warning(format!("there is no program named `{name}` on the PATH, which {owner} runs"));
+            let problem = problem.at(place).help("install it, or write its path; without it, the trials are broken");
+            missing.insert(problem.to_string(), problem);
+        }
+    }
+    missing.into_values().collect()
+}
+
+fn sets_path(variables: &[(String, String)]) -> bool {
+    variables.iter().any(|(name, _)| name == "PATH")
 }
 
 /// Returns the diagnostics about missing variables that the run needs.

@@ -15,7 +15,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use model::decode::Problems;
-use model::{Case, Diagnostic, Node};
+use model::{Case, Diagnostic, Excerpt, Node};
 use sandbox::{BoxFuture, Breakage};
 
 pub(crate) use self::config::{Mode, ProgramConfig, command as command_words};
@@ -108,6 +108,16 @@ impl Agent for Subprocess {
     fn open<'a>(&'a self, context: SessionContext) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>> {
         Box::pin(async move { Ok(Box::new(open(&context)?) as Box<dyn Session>) })
     }
+}
+
+/// Returns the program that a configured `subprocess` agent runs by its name on the `PATH`, and where it is written.
+pub fn named_program(configured: &Configured) -> Option<(String, Excerpt)> {
+    let kind = configured.node.get("type").and_then(Node::as_str);
+    let command = configured.node.get("command").filter(|_| kind == Some(DESCRIPTION.name))?;
+    let config = ProgramConfig::read(&configured.node, &mut Problems::new())?;
+    let has_own_path = config.env.iter().any(|(name, _)| name == "PATH");
+    let program = config.words.into_iter().next().filter(|program| !has_own_path && !program.contains('/'))?;
+    Some((program, command.excerpt()))
 }
 
 /// Returns a warning about a file that the command of an agent in the sandbox names and that does not exist. `command` is

@@ -346,8 +346,10 @@ fn a_service_chosen_by_the_agent_is_not_queried() {
 fn a_failing_clone_is_an_environment_fault() {
     let project = twins();
     let nowhere: PathBuf = project.home().join("nowhere.git");
-    let arguments = ["skills/sun", "--case", "1", "--source-repo", nowhere.to_str().unwrap()];
-    let report = project.report(&arguments, 3);
+    let missing = project.run(&["run", "skills/sun", "--source-repo", nowhere.to_str().unwrap()]).exits(2);
+    assert!(missing.err.contains("there is no repository"), "{}", missing.output());
+    let address = format!("file://{}", nowhere.display());
+    let report = project.report(&["skills/sun", "--case", "1", "--source-repo", &address], 3);
     for trial in trials(&report) {
         assert_eq!((&trial["outcome"], &trial["fault"]), (&json!("broken"), &json!("environment")));
         assert!(trial["because"].as_str().unwrap().contains("nowhere.git"), "{}", trial["because"]);

@@ -64,8 +64,10 @@ impl Collector {
 
 /// Returns the requested reports, without creating any of their files.
 pub fn requested(args: &ReportArgs) -> Result<Vec<RequestedReport>, CliError> {
-    let of_file = || args.file.as_deref().and_then(report::for_file).map_or(TERMINAL, |kind| kind.name);
-    let written = if args.reports.is_empty() { vec![of_file().to_owned()] } else { args.reports.clone() };
+    let written = match args.reports.is_empty() {
+        true => vec![name_for_file(args.file.as_deref())?.to_owned()],
+        false => args.reports.clone(),
+    };
     let mut reports: Vec<RequestedReport> = written.iter().map(|written| parse(written)).collect::<Result<_, _>>()?;
     if let Some(file) = &args.file {
         match reports.iter_mut().find(|report| report.file.is_none()) {
@@ -84,6 +86,40 @@ pub fn requested(args: &ReportArgs) -> Result<Vec<RequestedReport>, CliError> {
         }
     }
     Ok(reports)
+}
+
+/// Refuses a report on standard output for the command `name`, which prints something else there. It accepts the options
+/// of `run`, and ignores reports in files like everything that concerns only trials.
+///
+/// # Errors
+/// Returns an error if a report has no file.
+pub fn refuse_on_stdout(args: &ReportArgs, name: &str) -> Result<(), CliError> {
+    let prints = |written: &&String| written.split_once('=').is_none_or(|(_, file)| file == "-");
+    match args.reports.iter().find(prints).filter(|_| args.file.is_none()) {
+        Some(written) => Err(CliError::usage(format!("`{name}` runs nothing, so it has no `{written}` report"))
+            .hint("`--json` prints what it finds as JSON")),
+        None => Ok(()),
+    }
+}
+
+/// Extensions of files for the report of the terminal.
+const OF_TEXT: [&str; 3] = ["txt", "text", "log"];
+
+/// Returns the name of the report for `file`, by its extension: that of the terminal without one.
+///
+/// # Errors
+/// Returns an error if no report has files with this extension.
+pub fn name_for_file(file: Option<&Path>) -> Result<&'static str, CliError> {
+    let Some(file) = file else { return Ok(TERMINAL) };
+    let extension = file.extension().and_then(|extension| extension.to_str());
+    match (report::for_file(file), extension) {
+        (Some(kind), _) => Ok(kind.name),
+        (None, Some(extension)) if !OF_TEXT.contains(&extension) => {
+            Err(CliError::usage(format!("no report has files called `*.{extension}`, so its format is not known"))
+                .hint("`--format NAME` selects the format; `trialrun list --reports` lists the names"))
+        }
+        (None, _) => Ok(TERMINAL),
+    }
 }
 
 fn parse(written: &str) -> Result<RequestedReport, CliError> {

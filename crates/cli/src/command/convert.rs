@@ -50,7 +50,17 @@ pub fn run(global: &Global, args: &ConvertArgs, terminal: &Terminal) -> Result<E
         return Ok(ExitCode::from(exit::INVALID));
     }
     let output = session.cwd.join(&args.output);
-    let written = suite::write(&loaded.suites, &loaded.coverage, args.to, &output);
+    if output.exists() && !output.is_dir() {
+        return Err(CliError::usage(format!("{} is not a folder", args.output.display()))
+            .hint("`--output DIR` names the folder for the files"));
+    }
+    let (own, suites): (Vec<_>, Vec<_>) = loaded.suites.into_iter().partition(|suite| is_in_form(suite, args.to));
+    if let (Some(first), true) = (own.first(), suites.is_empty()) {
+        let file = session::shown(&session.cwd.join(&first.path), &session.cwd);
+        return Err(CliError::usage(format!("{file} already has a form of trialrun, so there is nothing to convert"))
+            .hint("`--to` names another form"));
+    }
+    let written = suite::write(&suites, &loaded.coverage, args.to, &output);
     let existing = written.files.iter().find(|file| output.join(&file.path).symlink_metadata().is_ok());
     if let Some(file) = existing.filter(|_| !args.force) {
         let shown = args.output.join(&file.path);
@@ -73,6 +83,12 @@ pub fn run(global: &Global, args: &ConvertArgs, terminal: &Terminal) -> Result<E
         (_, 0) => exit::PASSED,
         _ => exit::INVALID,
     }))
+}
+
+/// Returns `true` if `suite` is a file in the wanted form. A copy of it would run its cases twice.
+fn is_in_form(suite: &model::Suite, wanted: Option<WrittenFormat>) -> bool {
+    let form = WrittenFormat::NAMED.iter().find(|(name, _)| *name == suite.format);
+    form.is_some_and(|(_, form)| *form != WrittenFormat::Evals && wanted.is_none_or(|wanted| wanted == *form))
 }
 
 /// Writes a file, and the folders above it. A link at its place is replaced and not followed.

@@ -14,6 +14,7 @@ use crate::exit;
 use crate::global::Global;
 use crate::machine;
 use crate::place;
+use crate::reports::refuse_on_stdout;
 use crate::terminal::Terminal;
 use session::overrides::Overrides;
 
@@ -73,6 +74,7 @@ impl ListArgs {
 /// Lists cases, or the built-in agents, assertions, reports and sandboxes.
 pub fn run(global: &Global, args: &ListArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let args = &args.with_named_kind();
+    refuse_on_stdout(&args.run.output.report, "list")?;
     if let Some(rows) = built_in(args) {
         if args.json {
             let rows: Vec<_> = rows.iter().map(|(name, summary)| json!({"name": name, "summary": summary})).collect();

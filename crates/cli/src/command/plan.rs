@@ -14,6 +14,7 @@ use crate::error::CliError;
 use crate::exit;
 use crate::global::Global;
 use crate::place;
+use crate::reports::refuse_on_stdout;
 use crate::terminal::Terminal;
 use session::overrides::Overrides;
 
@@ -34,6 +35,7 @@ pub struct PlanArgs {
 
 /// Prints what a run can show, before it spends anything.
 pub fn run(global: &Global, args: &PlanArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
+    refuse_on_stdout(&args.run.output.report, "plan")?;
     let (session, prepared) = place::plan(global, &args.run)?;
     let plan = &prepared.plan;
     // A run would continue without these files, but the figures would not be those of the user's tests.

@@ -6,7 +6,9 @@ use std::process::ExitCode;
 use crate::error::CliError;
 use crate::global::Global;
 use crate::otlp::{ExportMode, Warnings};
-use crate::reports::{Collector, check_directory, find_report, needs_directory, only_while_running, options, to_file};
+use crate::reports::{
+    Collector, check_directory, find_report, name_for_file, needs_directory, only_while_running, options, to_file,
+};
 use crate::terminal::Terminal;
 use crate::workspace::WorkspaceArgs;
 
@@ -41,8 +43,10 @@ pub struct ReportArgs {
 /// Writes a report of a recorded run, with the reporters that live runs use.
 pub fn run(global: &Global, args: &ReportArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     // agent-skill-eval calls this format `table`.
-    let of_file = || args.output.as_deref().and_then(report::for_file).map_or("terminal", |kind| kind.name);
-    let format = args.format.as_deref().unwrap_or_else(of_file);
+    let format = match args.format.as_deref() {
+        Some(format) => format,
+        None => name_for_file(args.output.as_deref())?,
+    };
     let (name, destination) = match format.split_once('=') {
         Some((name, destination)) => (name, Some(destination)),
         None => (format, None),

@@ -42,6 +42,54 @@ fn a_report_that_cannot_be_written_is_reported() {
 }
 
 #[test]
+fn options_that_cannot_be_meant_are_refused_before_anything_runs() {
+    let project = demo();
+    for (line, words) in [
+        ("list --format json", "`list` runs nothing, so it has no `json` report"),
+        ("plan --report markdown=-", "`plan` runs nothing, so it has no `markdown=-` report"),
+        ("run --source-repo nowhere", "there is no repository `nowhere`"),
+        ("run --sandbox docker", "no image is set"),
+        ("run --state postgres:/runs", "write `postgres://…`"),
+        ("audit --sandbox dockr", "unknown sandbox `dockr`"),
+        ("report -o out.pdf", "no report has files called `*.pdf`"),
+        ("run --output out.pdf", "no report has files called `*.pdf`"),
+        ("convert skills/greet/tests", "already has a form of trialrun"),
+        ("convert skills/greet/tests --to conversation -o skills/greet/SKILL.md", "SKILL.md is not a folder"),
+    ] {
+        let ran = project.run(&line.split(' ').collect::<Vec<_>>()).exits(2);
+        assert!(ran.err.contains(words), "{line}: {}", ran.output());
+    }
+    assert!(!project.dir().join("postgres:").exists() && !project.dir().join("scenarios").exists());
+    // Reports in files are ignored, so that a command line of `run` also lists.
+    project.run(&["list", "--report", "json=x.json"]).exits(0);
+    assert!(!project.dir().join("x.json").exists());
+}
+
+#[test]
+fn a_comparison_without_a_skill_causes_a_warning() {
+    let project = demo();
+    project.write("plain.yaml", "scenario: s\nsystem_prompt: p\nassertions: [{ contains: p }]\n");
+    let idle = project.run(&["plan", "plain.yaml", "--agent", "fake", "--baseline"]).exits(0);
+    assert!(idle.err.contains("`--baseline` has no effect: no case tests a skill"), "{}", idle.output());
+    let compared = project.run(&["plan", "greet", "--baseline"]).exits(0);
+    assert!(!compared.err.contains("no effect"), "{}", compared.output());
+}
+
+#[test]
+fn a_program_that_is_not_installed_causes_a_warning() {
+    let project = demo();
+    project.write("trialrun.yaml", "agents:\n  bot: { type: subprocess, command: no-such-bot --fast }\n").write(
+        "plain.yaml",
+        "scenario: s\nsystem_prompt: p\nmcp_servers: { x: { command: no-such-server } }\nassertions: [{ contains: p }]\n",
+    );
+    let checked = project.run(&["check", "plain.yaml", "--agent", "bot"]);
+    assert!(checked.err.contains("no program named `no-such-bot` on the PATH"), "{}", checked.output());
+    let checked = project.run(&["check", "plain.yaml", "--agent", "claude-code"]);
+    assert!(checked.err.contains("no program named `no-such-server` on the PATH"), "{}", checked.output());
+    assert!(!checked.err.contains("no-such-bot"), "{}", checked.output());
+}
+
+#[test]
 fn a_run_without_a_tested_case_is_not_a_success() {
     let project = demo();
     project.write("skipped.fixture.yaml", "- input: hello\n  output: hello\n  skip: true\n");

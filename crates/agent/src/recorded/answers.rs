@@ -319,6 +319,18 @@ mod tests {
     }
 
     #[test]
+    fn a_misspelt_count_of_tokens_causes_a_warning() {
+        let problems = |usage: &str| {
+            let answers = parse(&format!("{{\"output\": \"x\", \"usage\": {usage}}}"));
+            answers.problems.iter().map(|problem| problem.message.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(problems(r#"{"inputs": 3, "output": 1}"#), ["`usage` has no count `inputs`, so it is ignored"]);
+        let of_vendor =
+            r#"{"input_tokens": 3, "total_tokens": 4, "input_audio_tokens": 1, "cache_creation": {"x": 1}}"#;
+        assert_eq!(problems(of_vendor), [""; 0]);
+    }
+
+    #[test]
     fn usage_can_have_vendor_field_names() {
         let text = "{\"usage\":{\"input_tokens\":5,\"output_tokens\":2.0,\"cost_usd\":0.5}}\n{\"usage\":{\"cost_usd\":1}}\n{\"usage\":{\"input\":-1}}";
         let answers = parse(text);

@@ -259,12 +259,28 @@ impl LineReader<'_> {
             None => {}
             Some(Value::Object(given)) => {
                 usage::names().for_each(|name| self.check_count(given, name));
+                self.suspect_counts(given);
                 usage = usage::usage(given);
             }
             Some(other) => self.problem("usage", format!("`usage` must be an object, not {}", kind(other))),
         }
         usage.cost_usd = map.get("cost_usd").and_then(Value::as_f64).or(usage.cost_usd);
         usage
+    }
+
+    /// Warns about counts whose names have a typo. Vendors have other counts, too, with names that differ more.
+    fn suspect_counts(&mut self, counts: &Map<String, Value>) {
+        for (key, _) in counts.iter().filter(|(_, value)| value.is_number()) {
+            let is_known = usage::names().any(|name| name == key);
+            let near = nearest(key, usage::names()).filter(|near| near.len().abs_diff(key.len()) <= 1);
+            if let (false, Some(near)) = (is_known, near)
+                && self.odd_keys.insert(format!("usage.{key}"))
+            {
+                let at = self.place(key);
+                let odd = Diagnostic::warning(format!("`usage` has no count `{key}`, so it is ignored")).at(at);
+                self.problems.push(odd.suggest(Some(near)));
+            }
+        }
     }
 
     fn check_count(&mut self, map: &Map<String, Value>, key: &'static str) {

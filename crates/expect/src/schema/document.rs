@@ -23,6 +23,14 @@ use crate::value::same;
 /// Maximum nesting depth of a schema.
 const MAX_DEPTH: usize = 100;
 
+/// Upper limits, the lower limits that belong to them, and the values that they are about.
+const LIMITS: [(&str, &str, &str); 4] = [
+    ("maxLength", "minLength", "text"),
+    ("maxItems", "minItems", "list"),
+    ("maxProperties", "minProperties", "map"),
+    ("maximum", "minimum", "number"),
+];
+
 /// A document under construction.
 pub(super) struct Document<'a> {
     draft: Draft,
@@ -224,6 +232,15 @@ impl<'a> Document<'a> {
                 "items: […]"
             }
             "enum" => return self.repeated_options(node),
+            most if let Some((_, least, what)) = LIMITS.iter().find(|(known, ..)| *known == most) => {
+                let number = |node: &Node| node.to_json().as_f64();
+                let is_above = holder.get(least).and_then(number) > number(node);
+                if is_above && number(node).is_some() {
+                    let message = format!("no {what} is valid, because `{least}` is above `{most}`");
+                    self.report(Diagnostic::warning(message), node.span, node);
+                }
+                return;
+            }
             "transform" => {
                 let reaches = ["allOf", "anyOf", "oneOf", "not", "if"];
                 if let Some(other) = reaches.into_iter().find(|other| !alone(other)) {

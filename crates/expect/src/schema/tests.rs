@@ -214,13 +214,21 @@ fn unusual_schemas_cause_only_warnings() {
         (r#"{"enum":[1,1.0]}"#, "twice"),
         (r#"{"transform":["trim"],"anyOf":[{}]}"#, "does not reach into `anyOf`"),
         (r#"{"instanceof":"Date"}"#, "no JSON value"),
+        (r#"{"maxLength":2,"minLength":9}"#, "no text is valid, because `minLength` is above `maxLength`"),
+        (r#"{"minimum":0.5,"maximum":0}"#, "no number is valid"),
     ] {
         let (compiled, problems) = compile(&serde_json::from_str(schema).unwrap());
         let [problem] = &problems[..] else { panic!("{schema}: {problems:?}") };
         assert!(!problem.is_error() && compiled.is_some(), "{schema}");
         assert!(problem.message.contains(message), "{schema}: {}", problem.message);
     }
-    for quiet in [r#"{"_a":1,"x-b":2,"$comment":"c","title":"t","example":1,"default":[]}"#, "{}", "true", "false"] {
+    for quiet in [
+        r#"{"minItems":1,"maxItems":1}"#,
+        r#"{"_a":1,"x-b":2,"$comment":"c","title":"t","example":1,"default":[]}"#,
+        "{}",
+        "true",
+        "false",
+    ] {
         assert_eq!(problems(quiet), [], "{quiet}");
     }
 }

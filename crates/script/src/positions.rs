@@ -231,7 +231,7 @@ impl Calls {
                 others: HashSet::new(),
                 bindings: Vec::new(),
                 uses: Vec::new(),
-                replies: HashSet::new(),
+                replies: HashMap::new(),
                 bound: HashSet::new(),
                 members: Vec::new(),
             };
@@ -346,8 +346,8 @@ struct Search<'a> {
     bindings: Vec<(&'a str, u32, Option<Awaitable>)>,
     /// Names that are used as results, and where.
     uses: Vec<(&'a str, u32)>,
-    /// Names that get an awaited reply somewhere.
-    replies: HashSet<&'a str>,
+    /// Names that get an awaited reply, and how often.
+    replies: HashMap<&'a str, usize>,
     /// Names that the module declares or imports anywhere.
     bound: HashSet<&'a str>,
     /// Members that are read from a name: the name and where it is, and the member and where it is.
@@ -465,7 +465,7 @@ impl<'a> Visit<'a> for Search<'a> {
         };
         self.bind(&declarator.id, declarator.span.end, promise);
         if declarator.init.as_ref().is_some_and(|value| self.is_awaited_reply(value)) {
-            self.replies.insert(name.name.as_str());
+            *self.replies.entry(name.name.as_str()).or_default() += 1;
         }
         self.calls.has_other_assert |= name.name == "assert";
         self.calls.has_other_agent |= name.name == "agent";
@@ -641,7 +641,7 @@ impl Search<'_> {
     /// Returns `true` if every value that the name `name` gets in the module is an awaited reply.
     fn is_reply(&self, name: &str) -> bool {
         let times = self.bindings.iter().filter(|(bound, ..)| *bound == name).count();
-        times == 1 && self.replies.contains(name)
+        self.replies.get(name).is_some_and(|replies| *replies == times)
     }
 
     /// Returns `true` for `await agent.send(…)`.

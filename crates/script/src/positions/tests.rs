@@ -216,6 +216,7 @@ fn a_misspelt_member_of_a_reply_and_a_misspelt_name_are_found() {
             "a reply has no `txt`; did you mean `text`?",
         ),
         ("const r = await agents.b.send('x'); if (r.mention('y')) done();", "mention", "did you mean `mentions`?"),
+        ("{ const r = await agent.send('x'); } { const r = await agent.send('y'); r.txt; }", "txt", "`text`"),
         ("await agnt.send('x');", "agnt", "`agnt` is not defined; did you mean `agent`?"),
         ("const r = await agent.send('x'); asert.contains(r, 'y');", "asert", "did you mean `assert`?"),
     ] {

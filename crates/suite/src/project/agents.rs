@@ -124,7 +124,8 @@ fn report_shell_variables(node: &Node, problems: &mut Problems) {
     });
     for value in headers.unwrap_or_default().into_iter().chain(node.get("url")) {
         let Some(name) = value.as_str().and_then(environment::shell_variable) else { continue };
-        let problem = value.warning(format!("`${{{name}}}` is not replaced here, so it is sent as it is"));
+        // The text itself may be masked, like the value of any header.
+        let problem = value.warning(format!("the variable `{name}` is not filled in here, so its name is sent"));
         problems.push(problem.help(format!("write `${{env.{name}}}` for the value of the variable")));
     }
 }

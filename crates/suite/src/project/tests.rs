@@ -149,7 +149,7 @@ fn a_variable_as_in_a_shell_that_an_agent_sends_causes_a_warning() {
         find_with(&[("trialrun.yaml", &text)], &[("TOKEN", "abc")]).1
     };
     let found = problems("{ Authorization: 'Bearer ${TOKEN}' }");
-    assert_eq!(found, ["trialrun.yaml:5:31: `${TOKEN}` is not replaced here, so it is sent as it is"]);
+    assert_eq!(found, ["trialrun.yaml:5:31: the variable `TOKEN` is not filled in here, so its name is sent"]);
     assert_eq!(problems("{ Authorization: 'Bearer ${env.TOKEN}', X: 'a ${ b' }"), [""; 0]);
 }
 

@@ -325,11 +325,11 @@ pub struct SandboxArgs {
 #[command(next_help_heading = "Hooks")]
 #[expect(missing_docs, reason = "the help of settings is in their table")]
 pub struct HookArgs {
-    #[arg(long = "pre-run-command", value_name = "CMD")]
+    #[arg(long = "pre-run-command", value_name = "CMD", value_parser = NonEmptyStringValueParser::new())]
     pub pre_run_commands: Vec<String>,
-    #[arg(long = "post-grade-command", value_name = "CMD")]
+    #[arg(long = "post-grade-command", value_name = "CMD", value_parser = NonEmptyStringValueParser::new())]
     pub post_grade_commands: Vec<String>,
-    #[arg(long = "post-run-command", value_name = "CMD")]
+    #[arg(long = "post-run-command", value_name = "CMD", value_parser = NonEmptyStringValueParser::new())]
     pub post_run_commands: Vec<String>,
     /// Only a variable sets it
     #[arg(skip)]

@@ -74,9 +74,9 @@ impl Default for Signals {
 }
 
 impl Session {
-    /// Makes the checks that follow planning and precede each run: creates a sandbox if the project allows another
-    /// kind in its place, requires the image of containers, looks for files that steer tools in all sandboxes, and refuses to lend a sign-in that nothing
-    /// uses. Returns the warnings.
+    /// Makes the checks that follow planning and precede each run: creates a sandbox if the project allows another kind
+    /// in its place, requires the image of containers, looks for files that steer tools in all sandboxes, and refuses
+    /// to lend a sign-in that nothing uses. Returns the warnings.
     ///
     /// # Errors
     /// Returns an error if the machine does not allow a check, or if the other kind of sandbox cannot be planned with.

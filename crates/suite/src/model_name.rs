@@ -41,6 +41,7 @@ pub fn model(written: &str, node: &Node, base: &Path, problems: &mut Problems) -
         Ok(_) => problems.push(node.error(format!("the script `{script}` is not a file"))),
         Err(error) => problems.push(
             node.error(format!("cannot read the script `{script}`: {error}"))
+                .suggest(path::near(&file, script).as_deref())
                 .help("the path is relative to the directory of this file"),
         ),
     }

@@ -11,6 +11,16 @@ pub fn shown(path: &Path, cwd: &Path) -> String {
     }
 }
 
+/// Returns the path that `written`, which refers to the missing `path`, probably means: that of an entry of the same
+/// folder with a similar name.
+pub fn near(path: &Path, written: &str) -> Option<String> {
+    let name = path.file_name()?.to_str()?;
+    let entries = std::fs::read_dir(path.parent()?).ok()?.flatten();
+    let names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    let near = model::nearest(name, names.iter().map(String::as_str)).filter(|near| *near != name)?;
+    Some(format!("{}{near}", written.strip_suffix(name)?))
+}
+
 /// Returns `written` relative to `base`, with `.` removed and `..` resolved. Symbolic links are not followed.
 pub fn resolve(base: &Path, written: impl AsRef<Path>) -> PathBuf {
     let mut resolved = PathBuf::new();
@@ -51,6 +61,16 @@ pub fn inside_sandbox(written: &str) -> Result<String, &'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_missing_file_suggests_one_with_a_similar_name_in_its_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("cities.csv"), "").unwrap();
+        assert_eq!(near(&folder.path().join("cites.csv"), "../data/cites.csv").as_deref(), Some("../data/cities.csv"));
+        assert_eq!(near(&folder.path().join("people.csv"), "people.csv"), None);
+        assert_eq!(near(&folder.path().join("cities.csv"), "cities.csv"), None);
+        assert_eq!(near(Path::new("/none/at/all.csv"), "all.csv"), None);
+    }
 
     #[test]
     fn a_path_below_the_working_directory_is_shown_relative_to_it() {

@@ -48,9 +48,9 @@ impl<'a> Fields<'a> {
         Self { synonyms, ..self }
     }
 
-    /// Returns the key that `written`, which is not a known one, means in other programs.
-    fn meant(&self, written: &str) -> Option<&'static str> {
-        self.synonyms.iter().find(|(synonym, _)| *synonym == written).map(|(_, key)| *key)
+    /// Returns the keys that `written`, which is not a known one, may mean in other programs.
+    fn meant<'w>(&self, written: &'w str) -> impl Iterator<Item = &'static str> + use<'w> {
+        self.synonyms.iter().filter(move |(synonym, _)| *synonym == written).map(|(_, key)| *key)
     }
 
     /// Returns `true` if the written `name` means `key`.
@@ -76,14 +76,21 @@ impl<'a> Fields<'a> {
     pub fn require(&mut self, key: &'static str, problems: &mut Problems) -> Option<&'a Node> {
         let found = self.get(key);
         if found.is_none() {
-            let mut problem = self.node_head().error(format!("{} has no `{key}`", self.what));
+            let mut problem = self.missing(key);
             let names = || self.entries.iter().map(|(name, _)| name.value.as_str());
-            if let Some(near) = nearest(key, names()).or_else(|| names().find(|name| self.meant(name) == Some(key))) {
+            if let Some(near) =
+                nearest(key, names()).or_else(|| names().find(|name| self.meant(name).any(|meant| meant == key)))
+            {
                 problem = problem.help(format!("did you mean `{key}` instead of `{near}`?"));
             }
             problems.push(problem);
         }
         found
+    }
+
+    /// Returns the problem that `key` is missing.
+    fn missing(&self, key: &str) -> Diagnostic {
+        self.node_head().error(format!("{} has no `{key}`", self.what))
     }
 
     /// Returns the location of `key` itself.
@@ -112,34 +119,23 @@ impl<'a> Fields<'a> {
     /// Reads a boolean under `key`.
     pub fn boolean(&mut self, key: &'static str, problems: &mut Problems) -> Option<bool> {
         let node = self.get(key)?;
-        match node.kind {
-            NodeKind::Bool(value) => Some(value),
-            _ => {
-                let mut problem = node.error(format!("`{key}` must be true or false, not {}", node.kind_name()));
-                if node.as_str().is_some_and(|text| matches!(text, "yes" | "no" | "on" | "off" | "true" | "false")) {
-                    problem = problem.help("write `true` or `false`, without quotes");
-                }
-                problems.push(problem);
-                None
-            }
+        let value = boolean(node);
+        if value.is_none() {
+            let problem = node.error(format!("`{key}` must be true or false, not {}", described(node)));
+            problems.push(boolean_help(node, problem));
         }
+        value
     }
 
     /// Reads a whole number of at least `least` under `key`.
     pub fn whole(&mut self, key: &'static str, least: u64, problems: &mut Problems) -> Option<u64> {
         let node = self.get(key)?;
-        let value = match &node.kind {
-            NodeKind::Number(number) => as_whole(number),
-            _ => None,
-        };
+        let value = number(node).and_then(|number| as_whole(&number));
         if value.is_none_or(|value| value < least) {
-            let shown = if let NodeKind::Number(number) = &node.kind {
-                number.to_string()
-            } else {
-                node.kind_name().to_owned()
-            };
-            let problem = node.error(format!("`{key}` must be a whole number of at least {least}, not {shown}"));
-            let is_quoted = node.as_str().is_some_and(|text| text.trim().parse::<u64>().is_ok());
+            let problem =
+                node.error(format!("`{key}` must be a whole number of at least {least}, not {}", shown(node)));
+            let is_quoted =
+                node.as_str().is_some_and(|text| text.trim().parse::<u64>().is_ok_and(|value| value >= least));
             problems.push(if is_quoted { problem.help("write the number without quotes") } else { problem });
             return None;
         }
@@ -149,18 +145,14 @@ impl<'a> Fields<'a> {
     /// Reads a number above zero under `key`.
     pub fn positive(&mut self, key: &'static str, problems: &mut Problems) -> Option<f64> {
         let node = self.get(key)?;
-        let value = match &node.kind {
-            NodeKind::Number(number) => number.as_f64(),
-            _ => None,
-        };
-        match value {
+        match number(node).and_then(|number| number.as_f64()) {
             Some(value) if value > 0.0 && value.is_finite() => Some(value),
             Some(value) => {
                 problems.push(node.error(format!("`{key}` must be greater than 0, not {value}")));
                 None
             }
             None => {
-                problems.push(node.error(format!("`{key}` must be a number greater than 0, not {}", node.kind_name())));
+                problems.push(node.error(format!("`{key}` must be a number greater than 0, not {}", shown(node))));
                 None
             }
         }
@@ -224,7 +216,7 @@ impl<'a> Fields<'a> {
     fn duration_with_warning(&mut self, key: &'static str, most: u64, problems: &mut Problems) -> Option<u64> {
         let node = self.get(key)?;
         let value = duration_of(node, key, problems)?;
-        if matches!(node.kind, NodeKind::Number(_)) && value <= most {
+        if number(node).is_some() && value <= most {
             let meant =
                 if value < 1000 { format!("`{value}ms` or `{value}s`") } else { format!("`{}`", duration(value)) };
             let message = format!("`{value}` has no unit and is read as {value} milliseconds");
@@ -256,7 +248,7 @@ impl<'a> Fields<'a> {
     /// Like [`finish`](Self::finish), but the keys in `others`, which only another program reads, are warnings with advice.
     pub fn finish_except(self, others: &[(&str, &str)], problems: &mut Problems) {
         let before = problems.len();
-        self.finish(problems);
+        self.report_unread(problems, |problems, _, problem| problems.push(problem));
         for problem in problems.iter_mut().skip(before) {
             let message = problem.message.clone();
             let known = others.iter().find(|(key, _)| message.starts_with(&format!("unknown key `{key}` ")));
@@ -277,22 +269,56 @@ impl<'a> Fields<'a> {
         unknown.for_each(|problem| problem.severity = Severity::Warning);
     }
 
-    /// Reports the keys that were not read.
+    /// Reports the keys that were not read. One that probably means a required key is reported instead of the missing
+    /// key, because both are one mistake.
     pub fn finish(self, problems: &mut Problems) {
+        self.report_unread(problems, |problems, near, problem| self.report_instead(near, problem, problems));
+    }
+
+    /// Adds `problem` with a key that probably means `near`, in place of the problem that `near` is missing.
+    pub fn report_instead(&self, near: Option<&str>, problem: Diagnostic, problems: &mut Problems) {
+        let missing = near.map(|near| self.missing(near));
+        let is_missing = |other: &&mut Diagnostic| {
+            missing.as_ref().is_some_and(|one| (&one.message, &one.source) == (&other.message, &other.source))
+        };
+        match problems.iter_mut().find(is_missing) {
+            Some(reported) => *reported = problem,
+            None => problems.push(problem),
+        }
+    }
+
+    /// Returns the key that `written`, which was not read, probably means.
+    pub fn meant_by(&self, written: &str) -> Option<&'static str> {
+        let is_taken = |known: &str| self.entries.iter().any(|(other, _)| other.value == known);
+        let free = self.known.iter().filter(|known| !is_taken(known)).copied();
+        let meant = || self.meant(written).filter(|key| self.known.contains(key));
+        meant().find(|key| !is_taken(key)).or_else(|| meant().next()).or_else(|| nearest(written, free))
+    }
+
+    /// Passes a problem for each key that was not read to `report`, with the key that it probably means.
+    fn report_unread(
+        &self,
+        problems: &mut Problems,
+        mut report: impl FnMut(&mut Problems, Option<&'static str>, Diagnostic),
+    ) {
         self.refuse_second_spellings(problems);
         if self.open {
             return;
         }
         for (name, _) in self.unread() {
-            let taken = |known: &&&'static str| self.entries.iter().any(|(other, _)| other.value == **known);
-            let free = self.known.iter().filter(|known| !taken(known)).copied();
-            let meant = self.meant(&name.value).filter(|key| self.known.contains(key));
-            let near = meant
-                .or_else(|| nearest(&name.value, free))
-                .or_else(|| nearest(&name.value, self.known.iter().copied()));
+            let near = self.meant_by(&name.value);
+            let near = near.or_else(|| nearest(&name.value, self.known.iter().copied()));
             let mut problem = Diagnostic::error(format!("unknown key `{}` in {}", name.value, self.what))
-                .at(self.node.source.excerpt(name.span))
-                .suggest(near);
+                .at(self.node.source.excerpt(name.span));
+            match near {
+                // Renaming the key would give two with one name.
+                Some(near) if let Some(span) = self.key_span(near) => {
+                    let line = self.node.source.excerpt(span).line;
+                    problem =
+                        problem.help(format!("`{near}` is already on line {line}: write what belongs to it there"));
+                }
+                near => problem = problem.suggest(near),
+            }
             if near.is_none() {
                 let mut known: Vec<&str> = Vec::with_capacity(self.known.len());
                 for key in &self.known {
@@ -302,7 +328,7 @@ impl<'a> Fields<'a> {
                 }
                 problem = problem.help(format!("known keys: {}", known.join(", ")));
             }
-            problems.push(problem);
+            report(problems, near, problem);
         }
     }
 
@@ -365,9 +391,12 @@ pub fn list<'a>(node: &'a Node, what: &str, problems: &mut Problems) -> Option<&
     match &node.kind {
         NodeKind::List(items) => Some(items),
         _ => {
-            let problem = node.error(format!("{what} must be a list, not {}", node.kind_name()));
+            let problem = node.error(format!("{what} must be a list, not {}", described(node)));
             problems.push(match &node.kind {
-                NodeKind::String(_) => problem.help(format!("write `[{}]`", node.to_json())),
+                NodeKind::String(_) if filled(node).is_some() => {
+                    problem.help("a cell of a CSV file is text: write `[…]` here, with one template for each item")
+                }
+                NodeKind::String(text) => problem.help(format!("write `[{}]`", as_items(node, text))),
                 NodeKind::Map(_) => problem.help("begin each item with `-`, or write `[…]`"),
                 _ => problem,
             });
@@ -391,6 +420,68 @@ pub fn choice<T: Copy>(node: &Node, what: &str, choices: &[(&'static str, T)], p
     found.map(|(_, value)| *value)
 }
 
+/// Returns the items that a string in place of a list probably means: words with commas between them, or the string.
+fn as_items(node: &Node, text: &str) -> String {
+    let is_word = |part: &&str| {
+        part.starts_with(|first: char| first.is_alphabetic())
+            && part.chars().all(|c| c.is_alphanumeric() || "-_.".contains(c))
+    };
+    let parts: Vec<&str> = text.split(',').map(str::trim).collect();
+    if parts.len() < 2 || !parts.iter().all(is_word) {
+        return node.to_json().to_string();
+    }
+    let is_quoted = node.source.text.get(node.span.start()..).is_some_and(|rest| rest.starts_with('"'));
+    let quoted = |part: &&str| if is_quoted { format!("\"{part}\"") } else { (*part).to_owned() };
+    parts.iter().map(quoted).collect::<Vec<_>>().join(", ")
+}
+
+/// Returns the text that a template was filled with. Every cell of a CSV file is text, whatever it is meant to be.
+fn filled(node: &Node) -> Option<&str> {
+    let written = node.source.text.get(node.span.start()..node.span.end())?;
+    node.as_str().filter(|text| written.contains("{{") && !text.contains("{{")).map(str::trim)
+}
+
+/// Returns a boolean, also if it is the text of a cell that fills a template.
+pub fn boolean(node: &Node) -> Option<bool> {
+    match (&node.kind, filled(node)) {
+        (NodeKind::Bool(value), _) => Some(*value),
+        (_, Some("true")) => Some(true),
+        (_, Some("false")) => Some(false),
+        _ => None,
+    }
+}
+
+/// Adds help to a problem with a value that is not a boolean: many programs read `yes` as one.
+pub fn boolean_help(node: &Node, problem: Diagnostic) -> Diagnostic {
+    let is_boolean = |text: &str| matches!(text, "yes" | "no" | "on" | "off" | "true" | "false");
+    match node.as_str().is_some_and(is_boolean) {
+        true if filled(node).is_some() => problem.help("write `true` or `false`"),
+        true => problem.help("write `true` or `false`, without quotes"),
+        false => problem,
+    }
+}
+
+/// Returns a number, also if it is the text of a cell that fills a template.
+pub fn number(node: &Node) -> Option<Number> {
+    match &node.kind {
+        NodeKind::Number(number) => Some(number.clone()),
+        _ => filled(node)?.parse().ok(),
+    }
+}
+
+/// Returns the value for messages: a number or the text that fills a template, and otherwise what kind of value it is.
+pub fn shown(node: &Node) -> String {
+    match &node.kind {
+        NodeKind::Number(number) => number.to_string(),
+        _ => described(node),
+    }
+}
+
+/// Returns what kind of value it is, for messages, or the text that fills a template.
+pub fn described(node: &Node) -> String {
+    filled(node).map_or_else(|| node.kind_name().to_owned(), |text| format!("`{text}`"))
+}
+
 /// Returns the number as a whole number, including when it is written as `5.0`.
 pub fn as_whole(number: &Number) -> Option<u64> {
     number.as_u64().or_else(|| {
@@ -408,18 +499,29 @@ fn duration(ms: u64) -> String {
 
 /// Reads a duration under `key`: a string with a unit, or a number of milliseconds.
 fn duration_of(node: &Node, key: &str, problems: &mut Problems) -> Option<u64> {
-    let value = match &node.kind {
-        NodeKind::Number(number) => as_whole(number).filter(|value| *value > 0),
-        NodeKind::String(written) => parse_duration_ms(written),
+    let value = match (&node.kind, number(node)) {
+        (_, Some(number)) => as_whole(&number).filter(|value| *value > 0),
+        (NodeKind::String(written), None) => parse_duration_ms(written),
         _ => None,
     };
     if value.is_none() {
-        problems.push(
-            node.error(format!("`{key}` must be a duration"))
-                .help("write `500ms`, `30s`, `5m`, `1h`, or a number of milliseconds"),
-        );
+        let written = match &node.kind {
+            NodeKind::String(written) => format!("`{written}`"),
+            _ => shown(node),
+        };
+        let message = match is_zero_or_less(written.trim_matches('`')) {
+            true => format!("`{key}` must be a duration above 0, not {written}"),
+            false => format!("`{key}` must be a duration, not {written}"),
+        };
+        problems.push(node.error(message).help("write `500ms`, `30s`, `5m`, `1h`, or a number of milliseconds"));
     }
     value
+}
+
+/// Returns `true` for a number of at most zero, with or without a unit.
+fn is_zero_or_less(written: &str) -> bool {
+    let number = written.trim_end_matches(|c: char| c.is_ascii_alphabetic() || c == ' ');
+    number.parse::<f64>().is_ok_and(|number| number <= 0.0)
 }
 
 /// Parses `500ms`, `30s`, `5m`, `1h` or `1.5h` and returns milliseconds; `None` for anything else, including zero and
@@ -467,6 +569,96 @@ mod tests {
         assert_eq!(warning(90_000).1, "write `90s`");
         assert_eq!(warning(60_000).1, "write `1m`");
         assert_eq!(warning(1_500).1, "write `1500ms`");
+    }
+
+    /// Returns a map with one value, which is written as `written` and read as `kind`.
+    fn map_of(key: &str, written: &str, kind: NodeKind) -> Node {
+        let source = Source::new("f", format!("{key}: {written}"));
+        let span = Span::new(key.len() + 2, key.len() + 2 + written.len());
+        let value = Node { kind, span, tag: None, source: source.clone() };
+        let kind = NodeKind::Map(vec![(Spanned::new(key.to_owned(), Span::new(0, key.len())), value)]);
+        Node { kind, span, tag: None, source }
+    }
+
+    #[test]
+    fn the_text_of_a_cell_is_read_as_the_required_type() {
+        fn read<T>(
+            text: &str,
+            read: impl FnOnce(&mut Fields<'_>, &mut Problems) -> Option<T>,
+        ) -> (Option<T>, Problems) {
+            let node = map_of("key", "\"{{ cell }}\"", NodeKind::String(text.to_owned()));
+            let mut problems = Problems::new();
+            let value = read(&mut Fields::of(&node, "it", &mut problems).unwrap(), &mut problems);
+            (value, problems)
+        }
+        assert_eq!(read(" 5", |fields, problems| fields.whole("key", 1, problems)).0, Some(5));
+        assert_eq!(read("0.5", |fields, problems| fields.positive("key", problems)).0, Some(0.5));
+        assert_eq!(read("true", |fields, problems| fields.boolean("key", problems)).0, Some(true));
+        assert_eq!(read("30s", |fields, problems| fields.duration_ms("key", problems)).0, Some(30_000));
+        let (value, problems) = read("2,5", |fields, problems| fields.whole("key", 1, problems));
+        assert_eq!((value, &*problems[0].message), (None, "`key` must be a whole number of at least 1, not `2,5`"));
+        assert!(problems[0].help.is_empty());
+        // Text that is written as such stays text.
+        let node = map_of("key", "\"5\"", NodeKind::String("5".to_owned()));
+        let mut problems = Problems::new();
+        assert_eq!(Fields::of(&node, "it", &mut problems).unwrap().whole("key", 1, &mut problems), None);
+        assert_eq!(problems[0].help, ["write the number without quotes"]);
+    }
+
+    #[test]
+    fn a_misspelt_required_key_is_one_problem() {
+        let node = map_of("pth", "x", NodeKind::String("x".to_owned()));
+        let mut problems = Problems::new();
+        let mut fields = Fields::of(&node, "it", &mut problems).unwrap();
+        assert_eq!(fields.required_text("path", &mut problems), None);
+        fields.finish(&mut problems);
+        let found: Vec<_> = problems.iter().map(|problem| (&*problem.message, &*problem.help[0])).collect();
+        assert_eq!(found, [("unknown key `pth` in it", "did you mean `path`?")]);
+    }
+
+    #[test]
+    fn a_key_that_means_one_that_is_there_is_not_to_be_renamed() {
+        let source = Source::new("f", "paths path");
+        let entry = |name: &str, start: usize| {
+            let span = Span::new(start, start + name.len());
+            let node = Node { kind: NodeKind::Null, span, tag: None, source: source.clone() };
+            (Spanned::new(name.to_owned(), span), node)
+        };
+        let kind = NodeKind::Map(vec![entry("paths", 0), entry("path", 6)]);
+        let node = Node { kind, span: Span::new(0, 10), tag: None, source: source.clone() };
+        let mut problems = Problems::new();
+        let mut fields = Fields::of(&node, "it", &mut problems).unwrap();
+        fields.get("path");
+        fields.finish(&mut problems);
+        assert_eq!(problems[0].help, ["`path` is already on line 1: write what belongs to it there"]);
+    }
+
+    #[test]
+    fn a_duration_of_zero_must_be_greater_and_other_text_is_shown() {
+        let message = |written: &str, kind: NodeKind| {
+            let node = map_of("timeout", written, kind);
+            let mut problems = Problems::new();
+            Fields::of(&node, "it", &mut problems).unwrap().duration_ms("timeout", &mut problems);
+            problems[0].message.clone()
+        };
+        let text = |text: &str| message(text, NodeKind::String(text.to_owned()));
+        assert_eq!(message("0", NodeKind::Number(0.into())), "`timeout` must be a duration above 0, not 0");
+        assert_eq!(text("0s"), "`timeout` must be a duration above 0, not `0s`");
+        assert_eq!(text("-1 s"), "`timeout` must be a duration above 0, not `-1 s`");
+        assert_eq!(text("soon"), "`timeout` must be a duration, not `soon`");
+    }
+
+    #[test]
+    fn words_with_commas_are_suggested_as_a_list() {
+        let help = |written: &str, text: &str| {
+            let node = map_of("tags", written, NodeKind::String(text.to_owned()));
+            let mut problems = Problems::new();
+            Fields::of(&node, "it", &mut problems).unwrap().texts("tags", &mut problems);
+            problems[0].help[0].clone()
+        };
+        assert_eq!(help("smoke, slow", "smoke, slow"), "write `[smoke, slow]`");
+        assert_eq!(help("\"smoke,slow\"", "smoke,slow"), "write `[\"smoke\", \"slow\"]`");
+        assert_eq!(help("Hello, how are you", "Hello, how are you"), "write `[\"Hello, how are you\"]`");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Reads the number of trials of a case, and the pass rate that the case requires.
 
-use model::decode::{Fields, Problems};
+use model::decode::{self, Fields, Problems};
 use model::{Diagnostic, InvalidText, Node, NodeKind, PassRate, Trials};
 
 /// Reads `trials`: a number, `auto` or `auto:MAX`.
@@ -30,7 +30,7 @@ pub fn pass_rate(node: &Node, problems: &mut Problems) -> Option<PassRate> {
     if let Some(tolerance) = written.filter(|tolerance| (0.0..default.at_least).contains(tolerance)) {
         return Some(PassRate { tolerance, ..default });
     }
-    let shown = written.map_or_else(|| node.kind_name().to_owned(), |written| written.to_string());
+    let shown = decode::shown(node);
     let least = default.at_least;
     let message = format!("`tolerance` must be a number from 0 to less than `at_least`, which is {least}, not {shown}");
     problems.push(percent_help(node.error(message), written));
@@ -42,7 +42,7 @@ pub fn precision(node: &Node, problems: &mut Problems) -> Option<f64> {
     let written = number(node);
     let precision = written.filter(|precision| (0.001..0.5).contains(precision));
     if precision.is_none() {
-        let shown = written.map_or_else(|| node.kind_name().to_owned(), |written| written.to_string());
+        let shown = decode::shown(node);
         let problem = node.error(format!("`precision` must be a number from 0.001 to less than 0.5, not {shown}"));
         problems.push(percent_help(problem, written));
     }
@@ -54,7 +54,7 @@ fn rate(node: &Node, name: &str, problems: &mut Problems) -> Option<f64> {
     let written = number(node);
     let rate = written.filter(|rate| *rate > 0.0 && *rate <= 1.0);
     if rate.is_none() {
-        let shown = written.map_or_else(|| node.kind_name().to_owned(), |written| written.to_string());
+        let shown = decode::shown(node);
         let problem = node.error(format!("{name} must be a number above 0 and at most 1, not {shown}"));
         problems.push(percent_help(problem, written));
     }
@@ -70,10 +70,7 @@ fn percent_help(problem: Diagnostic, written: Option<f64>) -> Diagnostic {
 }
 
 fn number(node: &Node) -> Option<f64> {
-    match &node.kind {
-        NodeKind::Number(number) => number.as_f64(),
-        _ => None,
-    }
+    decode::number(node)?.as_f64()
 }
 
 #[cfg(test)]

@@ -534,9 +534,8 @@ fn a_configuration_is_read_strictly() {
     assert_eq!(
         problems(json!({"type": "custom", "modul": "fine.js", "options": 1})),
         [
-            "agent.yaml:1:1: a `custom` agent has no `module`",
-            "agent.yaml:1:1: `options` must be a map, not a number",
             "agent.yaml:1:1: unknown key `modul` in a `custom` agent",
+            "agent.yaml:1:1: `options` must be a map, not a number",
         ]
     );
     assert_eq!(

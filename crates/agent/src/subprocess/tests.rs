@@ -314,12 +314,11 @@ fn a_configuration_is_read_strictly_and_all_problems_are_reported_together() {
     assert_eq!(
         problems(&wrong),
         [
-            "agent.yaml:1:1: a `subprocess` agent has no `command`",
+            "agent.yaml:1:1: unknown key `comand` in a `subprocess` agent",
             "agent.yaml:1:1: `args` must be a list, not a string",
             "agent.yaml:1:1: `cwd` must be a folder within the sandbox or the project",
             "agent.yaml:1:1: `env.A` must be a string, not a number",
             "agent.yaml:1:1: `mode` must be one of `jsonl`, `oneshot`, not `json`",
-            "agent.yaml:1:1: unknown key `comand` in a `subprocess` agent",
         ]
     );
     let jsonl = json!({"type": "subprocess", "command": [], "args": ["{message}"], "input": "stdin"});

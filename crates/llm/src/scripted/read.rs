@@ -368,7 +368,7 @@ steps:
     fn unplayable_steps_are_errors() {
         let first = |text: &str| problems(text).swap_remove(0);
         assert_eq!(first("[]"), "1:1: a script must be a map, not a list");
-        assert_eq!(first("{step: []}"), "1:2: a script has no `steps` / did you mean `steps` instead of `step`?");
+        assert_eq!(first("{step: []}"), "1:2: unknown key `step` in a script / did you mean `steps`?");
         assert!(first("steps: [{}]").starts_with("1:9: this step is empty"));
         assert!(first("steps: [{text: a, repeat: forever}, {text: b}]").starts_with("1:9: this step repeats forever"));
         assert!(

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use model::decode::{Fields, Problems};
+use model::decode::{self, Fields, Problems};
 use model::{
     Arguments, AssertionScope, AssertionSpec, Case, CopyTree, Diagnostic, FixtureFile, Fixtures, Node, NodeKind,
     Source, Spanned,
@@ -230,7 +230,7 @@ pub(super) fn share(node: &Node, key: &str, problems: &mut Problems) -> Option<f
     let problem = match number {
         Some(number) if number > 0.0 => return Some(number),
         Some(_) => format!("`{key}` is 0, so any answer passes"),
-        None => format!("`{key}` must be a number above 0, up to 1"),
+        None => format!("`{key}` must be a number above 0, up to 1, not {}", decode::shown(node)),
     };
     problems.push(node.error(problem));
     None
@@ -307,10 +307,7 @@ pub(super) fn grader(place: &Node, id: &str, checks: Vec<Node>, is_share: bool, 
 
 /// Returns the number that a node is.
 pub(super) fn as_number(node: &Node) -> Option<f64> {
-    match &node.kind {
-        NodeKind::Number(number) => number.as_f64(),
-        _ => None,
-    }
+    decode::number(node)?.as_f64()
 }
 
 /// Returns the field that names a program of the machine, which is one without a path. If it is missing, the check of the

@@ -76,12 +76,15 @@ impl CaseReader {
             reported.add(index, found);
         }
         for (problem, affected) in reported.problems {
-            if affected.len() == rows.len() {
+            let is_everywhere = affected.len() == rows.len();
+            if is_everywhere && !is_about_value(&problem) {
                 problems.push(problem);
                 continue;
             }
+            let number = with_point(&problem.message).filter(|_| !problem.message.contains("a whole number"));
+            let problem = number.into_iter().fold(problem, |problem, number| problem.help(format!("write `{number}`")));
             let problem = problem.help(in_rows(&rows, &affected));
-            if self.fails_alone && problem.is_error() {
+            if !is_everywhere && self.fails_alone && problem.is_error() {
                 let is_affected = |(index, _): &&mut (usize, Case)| affected.binary_search(index).is_ok();
                 cases.iter_mut().filter(is_affected).for_each(|(_, case)| case.broken.push(problem.clone()));
             } else {
@@ -136,11 +139,24 @@ fn line(problem: &Diagnostic) -> Option<(&str, usize)> {
     problem.source.as_ref().map(|place| (&*place.file, place.line))
 }
 
+/// Returns `true` for a problem at a template that was filled in. What is wrong may be the value in the table.
+fn is_about_value(problem: &Diagnostic) -> bool {
+    let is_template = |place: &Excerpt| may_be_template(&place.text);
+    problem.message.contains(", not ") && problem.source.as_ref().is_some_and(is_template)
+}
+
+/// Returns the decimal number that `message` shows with a comma, with a point.
+fn with_point(message: &str) -> Option<String> {
+    let number = message.rsplit_once("not `")?.1.strip_suffix('`')?.replacen(',', ".", 1);
+    (message.contains(',') && number.contains('.') && number.parse::<f64>().is_ok()).then_some(number)
+}
+
 /// Says which rows are affected.
 fn in_rows(rows: &[Row], affected: &[usize]) -> String {
     let first = affected.first().and_then(|index| rows.get(*index));
     let first = first.map(|row| format!("row `{}` ({})", row.name, row.values.excerpt())).unwrap_or_default();
     match affected.len() {
+        0 | 1 if rows.len() < 2 => format!("with {first}"),
         0 | 1 => format!("only with {first}"),
         2 => format!("with {first} and another one"),
         count => format!("with {first} and {} others", count - 1),
@@ -204,7 +220,8 @@ fn of_file(table: &Node, directory: &Path, library: &Library, problems: &mut Pro
         }
         Err(problem) => {
             let help = format!("`{CASES}` is relative to the directory of this file");
-            problems.push(table.error(format!("`{written}`: {}", problem.message)).help(help));
+            let problem = table.error(format!("`{written}`: {}", problem.message));
+            problems.push(problem.suggest(path::near(&path, &written).as_deref()).help(help));
             return None;
         }
     };

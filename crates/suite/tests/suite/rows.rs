@@ -63,6 +63,29 @@ fn values_keep_their_types_and_an_id_with_a_template_is_complete() {
 }
 
 #[test]
+fn the_cell_of_a_table_is_read_as_a_number_and_a_wrong_one_names_its_row() {
+    let scratch = Scratch::new();
+    scratch.write("rows.csv", "name,turns,share\nAda,3,0.5\nBob,many,\"0,5\"\n");
+    let text = "scenario: s\nsystem_prompt: p\ncases: rows.csv\nmax_turns: '{{ turns }}'\nthreshold: '{{ share }}'\n\
+        assertions: [{ id: a, type: no_path_escape }]\n";
+    let loaded = scratch.write("s.yaml", text).load(&["s.yaml"]);
+    assert_eq!(loaded.suites[0].cases[0].max_turns, Some(3));
+    let problems = all_problems(&loaded);
+    assert_eq!(
+        describe(&problems),
+        [
+            "s.yaml:4:12: `max_turns` must be a whole number of at least 1, not `many`",
+            "s.yaml:5:12: `threshold` must be a number above 0, up to 1, not `0,5`",
+        ]
+    );
+    assert_eq!(problems[0].help, ["only with row `Bob` (rows.csv:3:1)"]);
+    assert_eq!(problems[1].help, ["write `0.5`", "only with row `Bob` (rows.csv:3:1)"]);
+    scratch.write("rows.csv", "name,turns,share\nBob,many,1\n");
+    let problems = all_problems(&scratch.load(&["s.yaml"]));
+    assert_eq!(problems[0].help, ["with row `Bob` (rows.csv:2:1)"], "also if all rows are wrong");
+}
+
+#[test]
 fn rows_can_be_written_in_the_file_itself() {
     let scratch = Scratch::new();
     let text = "name: talks\ncases:\n  - { id: polite, says: Please }\n  - { says: Now }\n  - { says: Now }\n  - { says: [1] }\n\

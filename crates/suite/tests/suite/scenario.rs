@@ -142,7 +142,7 @@ description: !note x
             "5:15 `user_prompts` must not be empty",
             "6:1 `argument` is not used, because `user_prompt` is set",
             "7:12 `max_turns` must be a whole number of at least 1, not 0",
-            "8:10 `timeout` must be a duration",
+            "8:10 `timeout` must be a duration, not `soon`",
             "9:1 `agent` is given twice",
             "10:8 cannot read the script `nope.yaml`: No such file or directory (os error 2)",
             "13:3 `runtime` and `agent` are the same; give one of them",
@@ -160,7 +160,7 @@ description: !note x
     assert_eq!(help("called `comit`"), "did you mean `commit`?; looked in skills");
     assert_eq!(help("permission_mod"), "did you mean `permission_mode`?");
     assert_eq!(help("`usr`"), "did you mean `user`?");
-    assert_eq!(help("asertions"), "did you mean `assertions`?");
+    assert_eq!(help("asertions"), "`assertions` is already on line 18: write what belongs to it there");
 }
 
 #[test]

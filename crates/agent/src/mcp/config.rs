@@ -8,7 +8,8 @@ use crate::field::without_functions;
 use crate::subprocess::{Mode, ProgramConfig, command_words, words};
 
 /// Suggestion for a server that has neither `command` nor `url`.
-const HELP: &str = "write `mcp:COMMAND` or `mcp:URL`, or configure the server: `{type: mcp, command: [...]}`";
+const HELP: &str = "write `mcp:COMMAND` or `mcp:URL`, or configure the server in the project: \
+                    `agents: {server: {type: mcp, command: [...]}}`";
 
 /// Versions of the protocol that a configuration may name.
 const VERSIONS: [(&str, Era); 2] = [("2025-11-25", Era::Sessions), ("2026-07-28", Era::Stateless)];

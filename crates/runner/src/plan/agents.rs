@@ -9,7 +9,7 @@ use model::{Case, Diagnostic, Excerpt, Having, SKILLS_ONLY, Severity, Suite, WIT
 use super::compilation::SelectedCase;
 use super::planner::Planner;
 use super::settings::DEFAULT_AGENT;
-use super::trial::{brings_tools, needs_sandbox};
+use super::trial::{WITH_SANDBOX, brings_tools, needs_sandbox};
 use super::variant::Variant;
 
 /// Name of the format of suites that test MCP servers, and of the agent that is one.
@@ -27,7 +27,8 @@ impl Planner<'_> {
     /// Returns the agent to which `written` refers: one that the project configures, or a built-in one.
     pub(super) fn resolve_agent<'w>(&mut self, case: &Case, written: &'w str) -> Option<ResolvedAgent<'w>> {
         let settings = self.request.settings;
-        let Some(config) = settings.configured.iter().find(|configured| configured.name == written) else {
+        let named = settings.configured.iter().find(|configured| configured.name == written);
+        let Some(config) = named.or_else(|| self.configured_for(written)) else {
             let found = settings.embedded_agent(written).map(|agent| (agent, None)).or_else(|| agent::find(written));
             if found.is_none() {
                 self.unknown_agent(case, written);
@@ -41,6 +42,29 @@ impl Planner<'_> {
                 None
             }
         }
+    }
+
+    /// Returns the configured agent that the name of a built-in one means if that cannot run without an argument or a
+    /// configuration: the project's default agent if it has this type, otherwise the only one of this type.
+    fn configured_for(&self, written: &str) -> Option<&Arc<Configured>> {
+        let found = self.of_type(written);
+        let default = self.request.settings.defaults.agent.as_deref();
+        let is_default = |config: &&&Arc<Configured>| Some(config.name.as_str()) == default;
+        found.iter().find(is_default).or(found.first().filter(|_| found.len() == 1)).copied()
+    }
+
+    /// Returns the agents of the type `written` that the project configures; none if this built-in agent can run
+    /// without a configuration.
+    fn of_type(&self, written: &str) -> Vec<&Arc<Configured>> {
+        let agent = agent::find(written).filter(|(agent, argument)| agent.name() == written && argument.is_none());
+        let Some((agent, _)) = agent.filter(|(agent, _)| agent.description().takes_config) else { return Vec::new() };
+        let is_of_type = |config: &&Arc<Configured>| {
+            !config.is_of_suite && config.agent().is_ok_and(|found| found.name() == agent.name())
+        };
+        let found: Vec<_> = self.request.settings.configured.iter().filter(is_of_type).collect();
+        let needs_config =
+            !found.is_empty() && agent.check_argument(None, &self.state).iter().any(Diagnostic::is_error);
+        if needs_config { found } else { Vec::new() }
     }
 
     /// Warns about mistakes in configured agents that no selected case uses; they do not prevent the run. An agent
@@ -76,13 +100,23 @@ impl Planner<'_> {
     /// Checks that `agent`, which the user calls `written`, can run `case_context`.
     pub(super) fn check_agent(&mut self, agent: &dyn Agent, written: &str, case_context: &CaseContext<'_>) {
         let (case, settings) = (case_context.case, self.request.settings);
-        if self.checked_agents.insert(written.to_owned()) {
+        let name = case_context.config.map_or(written, |config| config.name.as_str());
+        if self.checked_agents.insert(name.to_owned()) {
             let own = case.runner.agent.as_ref().filter(|(own, _)| own == written).map(|(_, source)| source);
             let is_of_project = settings.arms.agents.is_empty() && settings.defaults.agent.as_deref() == Some(written);
             let own = own.or_else(|| settings.defaults.agent_source.as_ref().filter(|_| is_of_project));
             let problems = match case_context.config {
                 Some(config) => config.problems(agent, &self.state),
-                None => agent.check_argument(case_context.argument, &self.state),
+                None => {
+                    let mut problems = agent.check_argument(case_context.argument, &self.state);
+                    let names: Vec<_> =
+                        self.of_type(written).iter().map(|config| format!("`{}`", config.name)).collect();
+                    if let Some(problem) = problems.first_mut().filter(|_| !names.is_empty()) {
+                        problem.help =
+                            vec![format!("set `agent` to one that the project configures: {}", names.join(", "))];
+                    }
+                    problems
+                }
             };
             self.problems.extend(problems.into_iter().map(|problem| match own {
                 Some(source) if problem.source.is_none() => problem.at(source.clone()),
@@ -168,7 +202,7 @@ impl Planner<'_> {
             }
             let message = format!("`{}` needs a sandbox, and `{}` runs without one", check.kind(), agent.name());
             let problem = Diagnostic::error(message).at(check.source());
-            self.problems.push(problem.help("a case with `fixtures` always has a sandbox"));
+            self.problems.push(problem.help(WITH_SANDBOX));
         }
     }
 

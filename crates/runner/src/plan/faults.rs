@@ -4,7 +4,7 @@ use agent::Agent;
 use model::{Case, Diagnostic};
 
 use super::planner::Planner;
-use super::trial::{ModelChoice, needs_sandbox};
+use super::trial::{ModelChoice, WITH_SANDBOX, needs_sandbox};
 
 impl Planner<'_> {
     /// Reports the faults of `case` that cannot be injected with this agent, its model and the sandboxes of the run.
@@ -16,7 +16,7 @@ impl Planner<'_> {
         if case.canaries.as_ref().is_some_and(|canaries| canaries.is_on) && !needs_sandbox(agent, case) {
             let message = format!("`canaries` need a sandbox, and `{}` runs without one", agent.name());
             let problem = Diagnostic::error(message).at(case.source.clone());
-            self.problems.push(problem.help("a case with `fixtures` always has a sandbox"));
+            self.problems.push(problem.help(WITH_SANDBOX));
         }
         for fault in &case.faults {
             let name = fault.action.kind().name();
@@ -25,7 +25,7 @@ impl Planner<'_> {
                     .map(|(reason, help)| (format!("`{name}` cannot be injected: {reason}"), help))
             } else if !needs_sandbox(agent, case) {
                 let reason = format!("`{name}` needs a sandbox, and `{}` runs without one", agent.name());
-                Some((reason, "a case with `fixtures` always has a sandbox".to_owned()))
+                Some((reason, WITH_SANDBOX.to_owned()))
             } else {
                 sandbox::fault_refusal(&settings.sandbox.kind, &fault.action)
                     .map(|(reason, help)| (format!("`{name}` cannot be injected: {reason}"), help))

@@ -7,7 +7,7 @@ use agent::Agent;
 use model::{Case, Diagnostic, McpServer, ServerSource};
 
 use super::planner::Planner;
-use super::trial::needs_sandbox;
+use super::trial::{WITH_SANDBOX, needs_sandbox};
 
 impl Planner<'_> {
     /// Reports the servers, mocks and earlier conversation of `case` that this agent or the sandboxes of the run cannot
@@ -47,7 +47,7 @@ impl Planner<'_> {
         let kind = sandbox::find(&settings.kind).and_then(sandbox::mock_refusal);
         let refusal = if !mocks.is_empty() && !has_sandbox {
             let reason = format!("mocks need a sandbox, and `{}` runs without one", agent.name());
-            Some((reason, "a case with `fixtures` always has a sandbox".to_owned()))
+            Some((reason, WITH_SANDBOX.to_owned()))
         } else {
             kind.filter(|_| mocks.has_mocks())
         };

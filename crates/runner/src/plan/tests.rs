@@ -545,6 +545,39 @@ fn a_suite_for_a_server_is_skipped_for_an_agent_that_is_none() {
 }
 
 #[test]
+fn a_suite_for_a_server_uses_the_server_that_the_project_configures() {
+    let configured = |name: &str| {
+        let node = Node::from_json(&json!({"type": "mcp", "command": "server"}), &Source::new("trialrun.yaml", ""));
+        Arc::new(agent::Configured {
+            name: name.to_owned(),
+            node,
+            directory: "/".into(),
+            is_filled: true,
+            is_of_suite: false,
+        })
+    };
+    let planned = |names: &[&str], default: Option<&str>| {
+        let settings = Settings {
+            configured: names.iter().map(|name| configured(name)).collect(),
+            defaults: Defaults { agent: default.map(str::to_owned), ..Defaults::default() },
+            ..Settings::default()
+        };
+        let case = Case { messages: vec![UserMessage::text(r#"{"check": "protocol"}"#)], ..case("add", "mcp") };
+        let mut servers = suite(Path::new("/servers.yaml"), vec![case]);
+        servers.format = "mcp";
+        let (plan, problems) = plan_suites(&settings, &[servers]);
+        let errors = problems.into_iter().filter(Diagnostic::is_error).collect::<Vec<_>>();
+        (plan.trials[0].arm_name.to_string(), errors.first().map(|error| error.help.join("; ")))
+    };
+    assert_eq!(planned(&["local"], None), ("local".to_owned(), None));
+    assert_eq!(planned(&["local", "other"], Some("other")), ("other".to_owned(), None));
+    let (arm, help) = planned(&["local", "other"], Some("fake"));
+    assert_eq!(arm, "mcp");
+    assert_eq!(help.as_deref(), Some("set `agent` to one that the project configures: `local`, `other`"));
+    assert!(planned(&[], None).1.unwrap().contains("`agents: {server: {type: mcp, command: [...]}}`"));
+}
+
+#[test]
 fn the_seed_determines_the_order_in_which_arms_are_interleaved() {
     let order = |seed| {
         let settings = with_arms(ArmSettings { seed, trials: Some(model::Trials::Fixed(2)), ..ArmSettings::default() });

@@ -153,6 +153,10 @@ impl PlannedCase {
     }
 }
 
+/// Help for a case that needs a sandbox and has none.
+pub(super) const WITH_SANDBOX: &str =
+    "a case has a sandbox if its `fixtures` have `git_init: true`, files, commands or variables";
+
 /// Returns `true` if trials of `case` with `agent` need a sandbox.
 pub(crate) fn needs_sandbox(agent: &dyn Agent, case: &Case) -> bool {
     // The files that it left behind are not known. Code may use a sandbox for itself.

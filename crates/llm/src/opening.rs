@@ -49,8 +49,8 @@ pub enum OpenError {
         written: String,
         /// Names of all providers.
         known: String,
-        /// Most similar name.
-        near: Option<&'static str>,
+        /// What was probably meant: the most similar name, or the model with its provider.
+        near: Option<String>,
     },
     /// The argument is missing.
     #[error("`{provider}` needs an argument: write `{provider}:{argument}`")]
@@ -107,8 +107,8 @@ pub enum OpenError {
     Invalid(Vec<Diagnostic>),
 }
 
-fn did_you_mean(near: &Option<&'static str>) -> String {
-    near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"))
+fn did_you_mean(near: &Option<String>) -> String {
+    near.as_ref().map_or_else(String::new, |near| format!("; did you mean `{near}`?"))
 }
 
 impl OpenError {

@@ -74,13 +74,39 @@ fn named(written: &str) -> Result<(&'static Provider, &str), OpenError> {
         return Err(OpenError::UnknownProvider {
             written: name.to_owned(),
             known: names().collect::<Vec<_>>().join(", "),
-            near: nearest(name, names()),
+            near: nearest(name, names()).map(str::to_owned).or_else(|| with_provider(written)),
         });
     };
     if argument.trim().is_empty() {
         return Err(OpenError::NoArgument { provider: provider.name, argument: provider.argument });
     }
     Ok((provider, argument))
+}
+
+/// Beginnings of the names of models, each with the provider that offers them.
+const FAMILIES: [(&str, &str); 13] = [
+    ("claude", "anthropic"),
+    ("gemini", "google"),
+    ("gemma", "ollama"),
+    ("gpt-oss", "ollama"),
+    ("gpt", "openai"),
+    ("chatgpt", "openai"),
+    ("o1", "openai"),
+    ("o3", "openai"),
+    ("o4", "openai"),
+    ("text-embedding", "openai"),
+    ("llama", "ollama"),
+    ("mistral", "ollama"),
+    ("qwen", "ollama"),
+];
+
+/// Returns the model `written` with the provider that it probably has; `None` if its name does not tell.
+fn with_provider(written: &str) -> Option<String> {
+    let name = written.to_ascii_lowercase();
+    let family = FAMILIES.iter().find(|(family, _)| name.starts_with(family)).map(|(_, provider)| *provider);
+    // OpenRouter's names contain that of the vendor: `anthropic/claude-sonnet-4`.
+    let provider = family.or_else(|| written.contains('/').then_some("openrouter"))?;
+    Some(format!("{provider}:{written}"))
 }
 
 impl Credentials {
@@ -183,6 +209,22 @@ mod tests {
         assert_eq!(script.name(), "hello.yaml");
         let missing = open("scripted:gone.yaml").unwrap_err();
         assert_eq!(missing.to_string(), "cannot read gone.yaml");
+    }
+
+    #[test]
+    fn a_model_without_a_provider_suggests_the_provider_that_offers_it() {
+        for (written, near) in [
+            ("claude-sonnet-4-5", Some("anthropic:claude-sonnet-4-5")),
+            ("gemini-2.5-pro", Some("google:gemini-2.5-pro")),
+            ("gpt-5", Some("openai:gpt-5")),
+            ("anthropic/claude-sonnet-4:beta", Some("openrouter:anthropic/claude-sonnet-4:beta")),
+            ("llama3.2:1b", Some("ollama:llama3.2:1b")),
+            ("antropic:claude-sonnet-4-5", Some("anthropic")),
+            ("my-model", None),
+        ] {
+            let Err(OpenError::UnknownProvider { near: found, .. }) = named(written) else { panic!("{written}") };
+            assert_eq!(found.as_deref(), near, "{written}");
+        }
     }
 
     #[test]

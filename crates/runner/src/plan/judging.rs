@@ -310,7 +310,8 @@ pub(super) fn judge_model(
                 let mut problem = Diagnostic::error(format!("the judge `{name}` cannot be used: {message}"));
                 problem.source.clone_from(&settings.judge.source);
                 let is_provider = llm::PROVIDERS.iter().any(|provider| provider.name == name);
-                problems.push(match name.contains(':') || is_provider {
+                let is_clear = name.contains(':') || is_provider || message.contains("did you mean");
+                problems.push(match is_clear {
                     true => problem,
                     false => problem.help(format!("a judge is `PROVIDER:MODEL`, such as `openai:{name}`")),
                 });

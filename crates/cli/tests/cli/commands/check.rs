@@ -159,7 +159,7 @@ fn a_problem_has_a_location_and_a_suggestion() {
     project.write("c.yaml", "name: c\nagent: fake\nturns: [hi]\nassertions: [{ llm_judge: is polite }]\n");
     let ran = project.run(&["check", "c.yaml"]).exits(2);
     assert!(ran.err.contains("--> trialrun.yaml:1:8"), "{}", ran.err);
-    assert!(ran.err.contains("a judge is `PROVIDER:MODEL`, such as `openai:gpt-4`"), "{}", ran.err);
+    assert!(ran.err.contains("did you mean `openai:gpt-4`?"), "{}", ran.err);
 }
 
 #[test]

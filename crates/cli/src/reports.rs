@@ -140,12 +140,18 @@ fn parse(written: &str) -> Result<RequestedReport, CliError> {
 /// Returns the kind of report with that name.
 pub fn find_report(name: &str) -> Result<&'static Report, CliError> {
     let names = || report::REPORTS.iter().map(|kind| kind.name);
+    let with_file = || {
+        let (format, file) = name.split_once(':').filter(|(_, file)| file.contains(['.', '/']))?;
+        let format = report::find(format).map(|kind| kind.name).or_else(|| report::nearest(format))?;
+        Some(format!("{format}={file}"))
+    };
     report::find(name).ok_or_else(|| {
+        let near = with_file().or_else(|| {
+            let near = report::nearest(name)?;
+            Some(if name.contains('.') { format!("{near}={name}") } else { near.to_owned() })
+        });
         CliError::usage(format!("unknown report `{name}`"))
-            .maybe_hint(report::nearest(name).map(|near| match name.contains('.') {
-                true => format!("did you mean `{near}={name}`?"),
-                false => format!("did you mean `{near}`?"),
-            }))
+            .maybe_hint(near.map(|near| format!("did you mean `{near}`?")))
             .hint(format!("reports: {}", names().collect::<Vec<_>>().join(", ")))
     })
 }
@@ -168,8 +174,17 @@ pub fn check_directories(reports: &[RequestedReport]) -> Result<(), CliError> {
     streams.filter_map(|report| report.file.as_deref()).try_for_each(check_directory)
 }
 
-/// Checks that the directory of a file exists.
+/// Checks that the path of a file does not name a directory, and that the directory of the file exists.
 pub fn check_directory(file: &Path) -> Result<(), CliError> {
+    if file.is_dir() {
+        let problem = CliError::usage(format!("cannot write {}: it is a directory", file.display()));
+        return Err(problem.hint(format!("name a file in it, such as `{}`", file.join("report").display())));
+    }
+    if file.as_os_str().as_encoded_bytes().ends_with(b"/") {
+        let name = file.display().to_string();
+        let problem = CliError::usage(format!("cannot write {name}: the name of a file does not end with `/`"));
+        return Err(problem.hint(format!("write `{}`, or create the directory", name.trim_end_matches('/'))));
+    }
     match file.parent().filter(|parent| !parent.as_os_str().is_empty() && !parent.is_dir()) {
         Some(parent) => Err(CliError::usage(format!(
             "cannot write {}: the directory {} does not exist",
@@ -352,4 +367,37 @@ pub fn report_file(file: &Path) -> Result<BufWriter<File>, CliError> {
         std::fs::create_dir_all(parent).map_err(failed)?;
     }
     Ok(BufWriter::new(File::create(file).map_err(failed)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_format_and_a_file_in_another_form_suggest_the_right_one() {
+        for (written, right) in [
+            ("json:out.json", "json=out.json"),
+            ("html:a/b.html", "html=a/b.html"),
+            ("out.json", "json=out.json"),
+            ("junit:out.xml", "junit=out.xml"),
+            ("jsn:out.json", "json=out.json"),
+            ("jsn", "json"),
+        ] {
+            let error = find_report(written).err().unwrap();
+            assert_eq!(error.hints()[0], format!("did you mean `{right}`?"), "{written}");
+        }
+        assert!(find_report("pdf").err().unwrap().hints()[0].starts_with("reports: "));
+    }
+
+    #[test]
+    fn a_directory_in_place_of_a_file_is_named_before_anything_runs() {
+        let folder = tempfile::tempdir().unwrap();
+        let hint = |path: &Path| check_directory(path).unwrap_err().hints()[0].clone();
+        let inside = folder.path().join("report").display().to_string();
+        assert_eq!(hint(folder.path()), format!("name a file in it, such as `{inside}`"));
+        let missing = folder.path().join("out/");
+        let file = folder.path().join("out").display().to_string();
+        assert_eq!(hint(&missing), format!("write `{file}`, or create the directory"));
+        assert!(check_directory(&folder.path().join("out.html")).is_ok());
+    }
 }

@@ -174,6 +174,20 @@ const OPTIONS_ELSEWHERE: [(&str, &str); 9] = [
     ("rerun-failed", "last-failed"),
 ];
 
+/// Returns a tip if the option `name`, which `command` does not have, is one of `run`.
+fn tip(command: &clap::Command, all: &clap::Command, name: &str) -> Option<String> {
+    let run = all.find_subcommand("run")?;
+    let is_named = |arg: &clap::Arg| match name.chars().count() {
+        1 => arg.get_short() == name.chars().next(),
+        _ => arg.get_long() == Some(name),
+    };
+    let option = run.get_arguments().find(|arg| is_named(arg))?.get_long()?;
+    Some(match command.get_name() {
+        "check" => format!("'--{option}' is an option of 'run'; 'trialrun run --dry-run' checks with its options"),
+        name => format!("'--{option}' is an option of 'run', and '{name}' does not have it"),
+    })
+}
+
 /// Corrects the suggestion: the nearest command that the help lists, instead of a hidden alias, `--format` for
 /// `--report` where a command prints one report, and the option that selects a report for the name of a report.
 fn with_suggestion(mut error: clap::Error, command: &clap::Command, raw: &[std::ffi::OsString]) -> clap::Error {
@@ -191,6 +205,9 @@ fn with_suggestion(mut error: clap::Error, command: &clap::Command, raw: &[std::
         let suggested = match (option, report) {
             (Some(option), Some(report)) => Some(format!("{option} {report}")),
             (Some("--format"), None) if typed.starts_with("--report") => Some("--format".to_owned()),
+            _ if typed.starts_with("--format") && of_command.is_some_and(|command| has(command, "json")) => {
+                Some("--json".to_owned())
+            }
             _ => typed.strip_prefix("--").and_then(|typed| {
                 let (typed, _) = typed.split_once('=').unwrap_or((typed, ""));
                 let arguments = of_command.unwrap_or(command).get_arguments().chain(command.get_arguments());
@@ -204,6 +221,14 @@ fn with_suggestion(mut error: clap::Error, command: &clap::Command, raw: &[std::
             }),
         };
         error.remove(ContextKind::Suggested);
+        let name = typed.trim_start_matches('-').split('=').next().unwrap_or_default();
+        let tip = match of_command {
+            Some(of_command) if suggested.is_none() => tip(of_command, command, name),
+            _ => None,
+        };
+        if let Some(tip) = tip {
+            error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+        }
         // It shows the option that clap would suggest.
         let usage = of_command.unwrap_or(command).clone().render_usage();
         error.insert(ContextKind::Usage, ContextValue::StyledStr(usage));
@@ -270,6 +295,24 @@ mod tests {
             assert_eq!(error.contains("a similar argument exists"), suggested.is_some(), "{error}");
             assert!(suggested.is_none_or(|option| error.contains(option)), "{error}");
             assert!(error.contains(&format!("Usage: trialrun {command} [OPTIONS]")), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_option_of_run_is_named_as_such_for_other_commands() {
+        for (typed, tip) in [
+            (&["check", "--trials", "3"], Some("'trialrun run --dry-run' checks with its options")),
+            (&["check", "-n", "3"], Some("'--trials' is an option of 'run'")),
+            (&["audit", "--judge", "x"], Some("'--judge' is an option of 'run', and 'audit' does not have it")),
+            (&["regrade", "--agent", "fake"], Some("'--agent' is an option of 'run', and 'regrade' does not have it")),
+            (&["history", "--format", "json"], Some("a similar argument exists: '--json'")),
+            (&["history", "--last", "all"], Some("a number from 1 to 4294967295; the largest lists all")),
+            (&["check", "--nonsense", "1"], None),
+        ] {
+            let words = ["trialrun"].iter().chain(typed).map(Into::into).collect::<Vec<_>>();
+            let error = Args::read(&words).unwrap_err().to_string();
+            assert_eq!(error.contains("tip:") || error.contains("a number from 1"), tip.is_some(), "{error}");
+            assert!(tip.is_none_or(|tip| error.contains(tip)), "{error}");
         }
     }
 

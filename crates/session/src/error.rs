@@ -106,6 +106,7 @@ impl From<store::StoreError> for Error {
 fn hints(error: &store::SelectError) -> Vec<String> {
     let mut hints: Vec<String> = error.candidates().iter().map(|name| format!("recorded: {name}")).collect();
     if let store::SelectError::NoPrevious { .. } = error {
+        hints.push("run the tests again with `trialrun run` to have a second one".to_owned());
         hints.push("`trialrun compare --by variant` compares with and without the skill in one run".to_owned());
     }
     let store::SelectError::AmbiguousTrial { matches, .. } = error else { return hints };

@@ -353,9 +353,13 @@ pub fn recorded_page(before: Recorded, after: Recorded, threshold: f64, folder: 
 /// Compares two runs.
 fn between(before: &Side, after: &Side, options: &ComparisonOptions) -> Result<Comparison, CliError> {
     if before.run.id == after.run.id {
-        return Err(CliError::usage(format!("both sides are the run {}", before.run.short))
-            .hint("`trialrun compare previous latest` compares the last two runs")
-            .hint("`--by model`, `--by agent` or `--by variant` compares parts of one run"));
+        let problem = match before.store.runs(&RunFilter { last: Some(2), ..RunFilter::default() })?.len() {
+            1 => CliError::usage(format!("there is only one run, {}, so both sides are this run", before.run.short))
+                .hint("run the tests again with `trialrun run`; then `trialrun compare` compares both runs"),
+            _ => CliError::usage(format!("both sides are the run {}", before.run.short))
+                .hint("`trialrun compare previous latest` compares the last two runs"),
+        };
+        return Err(problem.hint("`--by model`, `--by agent` or `--by variant` compares parts of one run"));
     }
     let (had, has) = (before.store.info(&before.run.id)?, after.store.info(&after.run.id)?);
     let mut comparison = Comparison::of(&before.trials, &after.trials, options.threshold)

@@ -25,11 +25,17 @@ pub struct HistoryArgs {
     #[arg(long = "case", alias = "scenario", value_name = "ID")]
     case: Option<String>,
     /// Number of runs or trials to list
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = parse_last)]
     last: u32,
     /// Print JSON
     #[arg(long)]
     json: bool,
+}
+
+/// Parses a number of runs or trials.
+fn parse_last(written: &str) -> Result<u32, String> {
+    let number = written.parse::<u32>().ok().filter(|number| *number > 0);
+    number.ok_or_else(|| format!("a number from 1 to {}; the largest lists all", u32::MAX))
 }
 
 /// Lists recorded runs or their trials, newest run first.

@@ -67,7 +67,13 @@ impl RegradeArgs {
 /// Grades the evidence of a run again, and records the result as a new run.
 pub fn run(global: &Global, args: &RegradeArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     limits::raise_open_files();
-    let (store, run) = args.place.find(global, args.run.as_deref(), "latest")?;
+    let found = args.place.find(global, args.run.as_deref(), "latest");
+    // The first argument is the run.
+    let file = args.run.as_deref().filter(|run| std::path::Path::new(run).exists());
+    let (store, run) = found.map_err(|error| match file {
+        Some(file) => error.hint(format!("write `trialrun regrade latest {file}` to use the tests in `{file}`")),
+        None => error,
+    })?;
     if let Some(lease) = run.lease.as_ref().filter(|_| session::is_active(&run)) {
         return Err(CliError::usage(format!("the run {} is still in progress ({})", run.short, lease.owner)));
     }

@@ -25,6 +25,18 @@ fn without_runs_commands_report_an_empty_record() {
 }
 
 #[test]
+fn a_comparison_with_one_run_says_how_to_get_a_second_one() {
+    let project = empty();
+    project.write("tests/a.yaml", "name: a\nturns: [hello]\nassertions: [{ contains: hello }]\n");
+    project.run(&["run", "--agent", "fake"]).exits(0);
+    for arguments in [&["compare"] as &[&str], &["compare", "latest"], &["compare", "previous", "latest"]] {
+        let error = project.run(arguments).exits(2).err;
+        assert!(error.contains("run the tests again with `trialrun run`"), "{error}");
+        assert!(!error.contains("compare previous latest"), "{error}");
+    }
+}
+
+#[test]
 fn prune_keeps_sandboxes_that_the_user_kept() {
     let project = empty();
     let fixtures = "fixtures: { files_committed: [{ path: a, content: x }] }";
@@ -387,6 +399,8 @@ fn two_runs_are_compared_and_a_regression_is_a_failure() {
     let files: Vec<&Value> =
         comparison["test_files"].as_array().unwrap().iter().map(|change| &change["file"]).collect();
     assert_eq!(files, ["skills/greet/tests/a.yaml", "skills/greet/tests/b.yaml"]);
+    let file = project.run(&["regrade", "skills/greet/tests/a.yaml"]).exits(2).err;
+    assert!(file.contains("write `trialrun regrade latest skills/greet/tests/a.yaml`"), "{file}");
     let same = project.run(&["compare", "before", "before", "--any"]).exits(2).err;
     assert!(same.contains("both sides are the run "), "{same}");
     project.run(&["compare", "latest~2", "before", "--any"]).exits(0);

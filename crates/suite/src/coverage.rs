@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use model::decode::{Fields, Problems};
-use model::{Diagnostic, Excerpt, Node, nearest};
+use model::{Diagnostic, Excerpt, Node};
 use serde::Serialize;
 
 /// Keys of one file that was written for another tool, or of the files of one of its cases.
@@ -25,7 +25,7 @@ pub struct CoveredKey {
     pub key: String,
     /// What trialrun does with it.
     pub treatment: Treatment,
-    /// Consequence, unless the key is honoured.
+    /// Consequence, or a note about a key that is honoured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub consequence: Option<String>,
     /// First place where it is written.
@@ -47,14 +47,15 @@ pub enum Treatment {
 }
 
 impl Coverage {
-    /// Returns `true` if every key is honoured.
+    /// Returns `true` if every key is honoured and there is no note about any.
     pub fn is_full(&self) -> bool {
         self.count(Treatment::Honoured) == self.keys.len()
     }
 
-    /// Returns the number of keys that are treated like this.
+    /// Returns the number of keys that are treated like this. A note about an honoured key is not counted.
     pub fn count(&self, treatment: Treatment) -> usize {
-        self.keys.iter().filter(|key| key.treatment == treatment).count()
+        let is_note = |key: &CoveredKey| key.treatment == Treatment::Honoured && key.consequence.is_some();
+        self.keys.iter().filter(|key| key.treatment == treatment && !is_note(key)).count()
     }
 }
 
@@ -106,9 +107,9 @@ impl KeyLog {
                 self.add(full, Treatment::Ignored, Some((*consequence).to_owned()), place());
                 continue;
             }
-            if let Some(near) = nearest(key, fields.known()).filter(|near| fields.node().get(near).is_none()) {
+            if let Some(near) = fields.meant_by(key).filter(|near| fields.node().get(near).is_none()) {
                 let problem = Diagnostic::error(format!("unknown key `{key}` in {}", fields.what()));
-                problems.push(problem.at(place()).suggest(Some(near)));
+                fields.report_instead(Some(near), problem.at(place()).suggest(Some(near)), problems);
                 continue;
             }
             match unknown(key, value) {

@@ -225,7 +225,7 @@ fn coverage(files: &[Coverage]) -> String {
         let counts = counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!(", {count} {what}"));
         let counts: String = counts.collect();
         text.push_str(&format!("{} ({}): {} honoured{counts}\n", file.file, file.format, counted(honoured, "key")));
-        for key in file.keys.iter().filter(|key| key.treatment != Treatment::Honoured) {
+        for key in file.keys.iter().filter(|key| key.consequence.is_some()) {
             let times = if key.count > 1 { format!(", {} times", key.count) } else { String::new() };
             let consequence = key.consequence.as_deref().unwrap_or_default();
             // A suite may have its tasks in files of their own.

@@ -44,6 +44,7 @@ fn described(loaded: &Loaded) -> String {
     }
     for key in loaded.coverage.iter().flat_map(|file| &file.keys) {
         let what = match key.treatment {
+            Treatment::Honoured if key.consequence.is_some() => "note",
             Treatment::Honoured => continue,
             Treatment::Ignored => "ignored",
             Treatment::Refused => "not supported",

@@ -1,7 +1,7 @@
 //! Metrics of DeepEval, as a suite names them. Those that a model decides are decided by the judge of the run.
 
 use model::decode::{Fields, Problems, as_whole};
-use model::{AssertionSpec, Node, NodeKind, nearest};
+use model::{AssertionSpec, Excerpt, Node, NodeKind, nearest};
 
 use super::scorer::{list_items, named};
 use crate::coverage::Treatment;
@@ -211,6 +211,9 @@ impl Reading<'_> {
         if let Some(arguments) = arguments {
             let mut fields = Fields::of(arguments, "the arguments of a metric", &mut self.found)?;
             metric.read(&mut fields, &mut self.found);
+            if let Some((note, place)) = metric.threshold_note(arguments) {
+                self.keys.add(format!("metrics[{kind}].threshold"), Treatment::Honoured, Some(note), place);
+            }
             let mut ignored = IGNORED.to_vec();
             if metric.is_strict {
                 ignored.push(("threshold", "a strict metric needs the full score"));
@@ -226,6 +229,19 @@ impl Reading<'_> {
 }
 
 impl Metric {
+    /// Returns a note about a low `threshold` in `arguments`, with its place, if the highest score that passes may be
+    /// meant. A suite for a current version is right, so this is not a problem.
+    fn threshold_note(&self, arguments: &Node) -> Option<(String, Excerpt)> {
+        let is_doubtful = self.threshold < THRESHOLD && ONCE_REVERSED.contains(&self.kind);
+        let place = arguments.get("threshold").filter(|_| is_doubtful && !self.is_strict)?;
+        let meant = 1.0 - self.threshold;
+        let note = format!(
+            "it is the lowest score that passes, and 1 is best; before DeepEval 4.2 it was the highest score that \
+             passes: if that is meant, write {meant:.2}"
+        );
+        Some((note, place.excerpt()))
+    }
+
     /// Reads the arguments that the metric has.
     fn read(&mut self, fields: &mut Fields<'_>, problems: &mut Problems) {
         self.name = fields.text("name", problems).unwrap_or_else(|| self.kind.to_owned());
@@ -233,12 +249,6 @@ impl Metric {
         // There, strict metrics need the full score whatever the threshold is.
         if let Some(node) = fields.get("threshold").filter(|_| !self.is_strict) {
             self.threshold = share(node, "threshold", problems).unwrap_or(THRESHOLD);
-            if self.threshold < THRESHOLD && ONCE_REVERSED.contains(&self.kind) {
-                let message = format!("`threshold` of `{}` is the lowest score that passes, and 1 is best", self.kind);
-                let former = "before DeepEval 4.2 it was the highest score that passes, and 0 was best";
-                let meant = format!("if that is meant, write {:.2}", 1.0 - self.threshold);
-                problems.push(node.warning(message).help(former).help(meant));
-            }
         }
         for &key in self.needs() {
             let Some(node) = fields.get(key) else { continue };

@@ -50,6 +50,18 @@ pub static KEYS: LazyLock<Vec<&'static str>> =
 const SENTENCES: [&str; 9] =
     ["text", "description", "check", "criterion", "criteria", "assertion", "expectation", "statement", "requirement"];
 
+/// Keys that people write for those of the assertion types.
+const SYNONYMS: [(&str, &str); 8] = [
+    ("file", "path"),
+    ("filename", "path"),
+    ("file_path", "path"),
+    ("cmd", "command"),
+    ("content", "contains"),
+    ("value", "equals"),
+    ("value", "contains"),
+    ("expected", "equals"),
+];
+
 /// Keys of an assertion that other tools use for its name.
 const NAMES: [&str; 2] = ["id", "name"];
 
@@ -101,10 +113,11 @@ fn entry(item: &Node, id: String, case: &mut Reading<'_>, problems: &mut Problem
     if let Some(sentence) = sentence.filter(|_| !is_own) {
         return foreign(item, sentence, id, case, problems);
     }
-    let mut fields = Fields::of(item, "an assertion", problems)?;
+    let mut fields = Fields::of(item, "an assertion", problems)?.with_synonyms(&SYNONYMS);
     for key in NAMES {
         fields.get(key);
     }
+    let known = [problems.len(), case.broken.len()];
     let kind = fields.require("type", &mut case.broken);
     let written = kind.and_then(|node| find(node, &mut case.broken));
     if let Some(written) = written {
@@ -117,7 +130,8 @@ fn entry(item: &Node, id: String, case: &mut Reading<'_>, problems: &mut Problem
     let unknown = |_: &str, _: &Node| Unknown::Refused(UNKNOWN_CHECK.to_owned());
     case.close(&fields, PATH, &[], unknown, problems);
     let kind = Spanned::new(written?.name.to_owned(), kind?.span);
-    Some(spec(item, id, kind, Arguments::Fields))
+    // Grading would report the same problems again.
+    ([problems.len(), case.broken.len()] == known).then(|| spec(item, id, kind, Arguments::Fields))
 }
 
 /// Path of an assertion's keys.

@@ -120,6 +120,8 @@ impl Suite<'_> {
             runner: Arc::clone(&self.runner),
             messages: message.map(UserMessage::text).into_iter().collect(),
             fixtures: Arc::new(fixtures),
+            // The problem with an assertion that cannot be read is reported.
+            must_assert: assertions.len() >= written.len(),
             graded,
             canaries,
             faults,

@@ -263,6 +263,7 @@ fn typed_assertions_are_validated_by_type() {
             "`json_path_not_exists` has no `equals`",
         ),
         (r#"{"type": "tests_pass", "weight": 2}"#, "`weight` is not supported"),
+        (r#"{"type": "file_unchanged", "file": "a"}"#, "unknown key `file` in an assertion"),
     ] {
         let messages = problems_with(&format!("\"assertions\": [{assertion}]"));
         let (place, message) = messages[0].split_once(": ").unwrap();

@@ -292,6 +292,10 @@ impl<'a> Builder<'a> {
             at += self.source.text.get(at..).and_then(|rest| rest.find('\t')).unwrap_or_default();
             (message, help) = explain(&ErrorKind::TabInIndentation);
         }
+        if matches!(error.kind(), ErrorKind::CommentInterceptedScalar) {
+            // The parser points to the comment; the mistake is on the line after it.
+            at += next_line(self.source.text.get(at..).unwrap_or_default());
+        }
         let message = match (message, error.kind()) {
             (Some(message), _) => message.to_owned(),
             (None, ErrorKind::UnexpectedCharacter { character: '`' }) => "unexpected character: a backtick".to_owned(),
@@ -319,6 +323,19 @@ impl<'a> Builder<'a> {
             source: Arc::clone(self.source),
         })
     }
+}
+
+/// Returns the offset of the next line in `text` that is neither empty nor a comment, without its indentation.
+fn next_line(text: &str) -> usize {
+    let mut offset = 0;
+    for line in text.split_inclusive('\n') {
+        let content = line.trim_start();
+        if offset > 0 && !content.is_empty() && !content.starts_with('#') {
+            return offset + line.len() - content.len();
+        }
+        offset += line.len();
+    }
+    0
 }
 
 /// Checks for duplicate keys. Most maps have few keys, and comparing them pairwise is much cheaper than a hash table.

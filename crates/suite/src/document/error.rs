@@ -49,6 +49,14 @@ pub(super) fn explain(kind: &ErrorKind) -> (Option<&'static str>, Option<&'stati
         ),
         ErrorKind::UnexpectedCharacter { .. } => (None, Some("put the text in quotes")),
         ErrorKind::SimpleKeyExpected | ErrorKind::InvalidSimpleKey => (Some("expected `key: value`"), None),
+        ErrorKind::CommentInterceptedScalar => (
+            Some("this line continues the text above, which a comment has ended"),
+            Some("give it the indentation of the line above, or move the comment to a line before the text"),
+        ),
+        ErrorKind::ExpectedDocumentStart => (
+            Some("this line is not part of what is above it"),
+            Some("give it the indentation of the first line of the file"),
+        ),
         ErrorKind::RecursionLimitExceeded => (Some("nested too deeply"), None),
         ErrorKind::CommentNotSeparated => (Some("a comment needs a space before `#`"), None),
         _ => (None, None),

@@ -68,6 +68,13 @@ fn a_duplicate_key_is_reported_at_its_second_use_and_parsing_continues() {
 }
 
 #[test]
+fn a_line_that_continues_a_text_after_a_comment_is_reported_itself() {
+    let found = problem("a: 5 # ok\n  b: 6\n");
+    assert_eq!(found, "2:3 this line continues the text above, which a comment has ended");
+    assert_eq!(problem("  a: 5\nb: 6\n"), "2:1 this line is not part of what is above it");
+}
+
+#[test]
 fn keys_must_be_text() {
     assert_eq!(problem("env: {1: x}"), "1:7 a key must be a string, not a number");
     assert_eq!(problem("true: x"), "1:1 a key must be a string, not a boolean");

@@ -290,9 +290,12 @@ fn unread(path: &Path, root: &Path) -> Option<Diagnostic> {
     if let Some(right) = format::misspelt(name, folder.is_some(), || document::guess(path)) {
         return Some(misnamed_file(&right));
     }
-    if folder.is_some() && format::is_lines_of_tests(name, || document::guess(path)) {
-        let problem = Diagnostic::warning("this file is not read, because a file has one test");
-        return Some(problem.help("put each line into a file of its own, such as `NAME.json`"));
+    let is_table_of_fixtures = name.contains(FIXTURES_MARK);
+    if folder.is_some()
+        && let Some(problem) = not_a_test(name, || document::guess(path))
+        && (is_table_of_fixtures || format::is_lines_of_tests(name, || document::guess(path)))
+    {
+        return Some(problem);
     }
     let is_beside_skill = || path.parent().is_some_and(|folder| folder.join(SKILL_FILE).is_file());
     if folder.is_none() && name == EVALS_FILE && is_beside_skill() {
@@ -324,6 +327,26 @@ fn unread(path: &Path, root: &Path) -> Option<Diagnostic> {
             problem.help(format!("call the folder `{right}`, or name the file as a target"))
         }
     })
+}
+
+/// Part of the name of a fixtures file.
+const FIXTURES_MARK: &str = ".fixture.";
+
+/// Endings of the names of tables, which tests name as their `cases`.
+const TABLES: [&str; 4] = ["csv", "tsv", "jsonl", "ndjson"];
+
+/// Reports a table, which is not a test itself.
+pub fn not_a_test(name: &str, text: impl FnOnce() -> Option<String>) -> Option<Diagnostic> {
+    let (_, extension) = name.rsplit_once('.')?;
+    if !TABLES.iter().any(|table| extension.eq_ignore_ascii_case(table)) {
+        return None;
+    }
+    if format::is_lines_of_tests(name, text) {
+        let problem = Diagnostic::warning("this file is not read, because a file has one test");
+        return Some(problem.help("put each line into a file of its own, such as `NAME.json`"));
+    }
+    let problem = Diagnostic::warning("this file is not read as a test, because it is a table");
+    Some(problem.help(format!("name it in a test, which runs once for each row: `cases: {name}`")))
 }
 
 /// Reports a file that is read, but not as a fixtures file because of its name.

@@ -207,7 +207,10 @@ fn read_one(candidate: &Candidate, library: &Library) -> ReadFile {
     let Some(language) = Language::from_path(&candidate.path) else {
         let name = candidate.path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let right = format::misspelt(name, true, || document::guess(&candidate.path));
-        let problem = right.map(|right| Diagnostic { severity: Severity::Error, ..discover::misnamed_file(&right) });
+        let problem = right
+            .map(|right| discover::misnamed_file(&right))
+            .or_else(|| discover::not_a_test(name, || document::guess(&candidate.path)));
+        let problem = problem.map(|problem| Diagnostic { severity: Severity::Error, ..problem });
         let place = Excerpt::of_file(shown);
         file.problems
             .push(problem.map_or_else(|| unrecognised(place.clone(), None), |problem| problem.at(place.clone())));
@@ -227,6 +230,11 @@ fn read_one(candidate: &Candidate, library: &Library) -> ReadFile {
             return file;
         }
     };
+    // Data that is not ours may be empty too, but not as JSON beside tests.
+    if language == Language::Json && source.text.trim().is_empty() && is_beside_tests(candidate) {
+        file.problems.push(Diagnostic::warning("the file is empty").at(Excerpt::of_file(shown)));
+        return file;
+    }
     let is_certain = candidate.reason != DiscoveryReason::Deeper || language != Language::Json;
     if !is_certain && !format::may_be_json(&source.text) {
         return file;
@@ -285,6 +293,12 @@ fn read_one(candidate: &Candidate, library: &Library) -> ReadFile {
     file
 }
 
+/// Returns `true` if the file was found by a search, and is itself in a folder of tests.
+fn is_beside_tests(candidate: &Candidate) -> bool {
+    let folder = candidate.path.parent().and_then(Path::file_name);
+    is_come_across(candidate) && folder.is_some_and(|name| name == TESTS_FOLDER)
+}
+
 /// Returns `true` if the file is intended as a suite.
 fn resembles_a_suite(candidate: &Candidate, file: &SuiteFile<'_>) -> bool {
     candidate.reason == DiscoveryReason::Suite || FORMATS.iter().any(|format| (format.resembles)(file))
@@ -330,14 +344,16 @@ fn not_read(mut problem: Diagnostic, reason: DiscoveryReason, is_unreadable: boo
     }
 }
 
-/// Reports a file that no format recognises, with the key that resembles one of a format.
+/// Reports a file that no format recognises. If a key resembles one of a format, only that one is suggested.
 fn unrecognised(place: Excerpt, near: Option<(&str, &str)>) -> Diagnostic {
+    let problem = Diagnostic::error("this is not a test in a known format").at(place);
+    if let Some((near, key)) = near {
+        return problem.help(format!("did you mean `{key}` instead of `{near}`?"));
+    }
     let entry = |name: &str, mark: &str| format!("{name}: {mark}");
     let formats = FORMATS.iter().map(|format| entry(format.name, format.mark));
-    let near = near.map(|(near, key)| format!("did you mean `{key}` instead of `{near}`?"));
     let named = NAMED.iter().map(|format| entry(format.name, format.mark));
-    let problem = Diagnostic::error("this is not a test in a known format").at(place);
-    near.into_iter().chain(formats).chain(named).fold(problem, Diagnostic::help)
+    formats.chain(named).fold(problem, Diagnostic::help)
 }
 
 /// Suites that are built from files.

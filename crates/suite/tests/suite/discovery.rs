@@ -575,6 +575,52 @@ fn broken_files_of_one_stem_have_different_ids() {
 }
 
 #[test]
+fn empty_files_and_tables_are_reported_with_what_to_do() {
+    let scratch = Scratch::new();
+    scratch
+        .write("tests/good.yaml", TALK)
+        .write("tests/empty.json", "")
+        .write("tests/data/empty.json", "")
+        .write("tests/rows.csv", "a,b\n1,2\n")
+        .write("tests/t.fixture.csv", "input,output\na,b\n");
+    let advice = |loaded: &trialrun_suite::Loaded| {
+        let all = loaded.diagnostics.iter();
+        all.map(|problem| format!("{problem}; {}", problem.help.join("; "))).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        advice(&load_all(&scratch)),
+        [
+            "tests/t.fixture.csv:1:1: this file is not read as a test, because it is a table; name it in a test, which \
+             runs once for each row: `cases: t.fixture.csv`",
+            "tests/empty.json:1:1: the file is empty; ",
+        ]
+    );
+    assert_eq!(
+        advice(&scratch.load(&["tests/rows.csv"])),
+        ["tests/rows.csv:1:1: this file is not read as a test, because it is a table; name it in a test, which runs \
+          once for each row: `cases: rows.csv`"]
+    );
+    scratch.write("tests/lines.jsonl", "{\"turns\": [\"a\"], \"assertions\": []}\n");
+    let named = scratch.load(&["tests/lines.jsonl"]);
+    assert!(named.has_errors());
+    assert_eq!(
+        advice(&named),
+        ["tests/lines.jsonl:1:1: this file is not read, because a file has one test; put each line into a file of \
+          its own, such as `NAME.json`"]
+    );
+}
+
+#[test]
+fn only_the_key_that_is_probably_meant_is_suggested() {
+    let scratch = Scratch::new();
+    scratch.write("tests/turn.yaml", "name: b\nturn:\n  - says: hello\n");
+    let loaded = scratch.load(&["tests/turn.yaml"]);
+    assert_eq!(loaded.diagnostics[0].help, ["did you mean `turns` instead of `turn`?"]);
+    let loaded = scratch.write("s.yaml", "Scenario: a\nuser_prompt: b\n").load(&["s.yaml"]);
+    assert_eq!(loaded.diagnostics[0].help, ["did you mean `scenario` instead of `Scenario`?"]);
+}
+
+#[test]
 fn a_file_with_nothing_but_keys_of_tests_or_without_legible_text_is_not_skipped() {
     let scratch = Scratch::new();
     scratch

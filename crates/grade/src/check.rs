@@ -30,6 +30,29 @@ use crate::promptfoo;
 use crate::reading::{Reading, tool_pattern};
 use crate::verdict::Verdict;
 
+/// Keys that people write for fields of assertions without a title in `text`.
+const VALUES: [(&str, &str); 19] = [
+    ("name", "tool"),
+    ("tool_name", "tool"),
+    ("arguments", "args_match"),
+    ("input", "args_match"),
+    ("value", "text"),
+    ("value", "contains"),
+    ("value", "pattern"),
+    ("expected", "text"),
+    ("string", "text"),
+    ("substring", "text"),
+    ("contains", "text"),
+    ("regex", "pattern"),
+    ("regexp", "pattern"),
+    ("match", "pattern"),
+    ("file", "path"),
+    ("filename", "path"),
+    ("file_path", "path"),
+    ("cmd", "command"),
+    ("limit", "max"),
+];
+
 /// Name, in code, of the assertion that is a function written by the user.
 const CUSTOM: &str = "custom";
 
@@ -210,6 +233,8 @@ impl Check {
         let own = CommonFields::read(spec, &mut reading);
         if assertion.has_caption() {
             reading.caption();
+        } else {
+            reading.fields = reading.fields.with_synonyms(&VALUES);
         }
         let judges = if assertion.has_judges() { judges(&mut reading) } else { None };
         let matcher = parse(&mut reading);
@@ -659,6 +684,9 @@ fn unknown_type(written: &str) -> Diagnostic {
     let problem = Diagnostic::error(format!("unknown assertion type `{written}`"));
     if find(written).is_some() {
         return problem.help(format!("`{written}` applies to every trial and cannot be written in a case"));
+    }
+    if let Some((kind, rest)) = written.split_once([' ', ':']).filter(|(kind, _)| find(kind).is_some()) {
+        return problem.help(format!("did you mean `{kind}: {}`?", rest.trim()));
     }
     let name = snake_case(written);
     if matches!(&*name, "file_read" | "no_file_read") {

@@ -14,6 +14,19 @@ use crate::pattern::Pattern;
 /// Default length at which a displayed captured value is cut, in UTF-16 units.
 const SHOWN_CHARS: usize = 2000;
 
+/// Keys that people write for fields of any assertion.
+const SYNONYMS: [(&str, &str); 9] = [
+    ("file", "path"),
+    ("filename", "path"),
+    ("file_path", "path"),
+    ("cmd", "command"),
+    ("limit", "max"),
+    ("name", "tool"),
+    ("tool_name", "tool"),
+    ("arguments", "args_match"),
+    ("input", "args_match"),
+];
+
 /// Reader of an assertion's entry, field by field. Problems are collected, and a field with a problem reads as absent.
 pub(crate) struct Reading<'a> {
     pub fields: Fields<'a>,
@@ -27,7 +40,7 @@ impl<'a> Reading<'a> {
     /// Creates a reader for the entry `node`. Keys may be in snake case or camel case: files have `args_match`, and
     /// code has `argsMatch`.
     pub fn new(node: &'a Node, what: &'a str, problems: &'a mut Problems, context: &'a Context<'a>) -> Option<Self> {
-        let fields = Fields::of(node, what, problems)?.in_either_case();
+        let fields = Fields::of(node, what, problems)?.in_either_case().with_synonyms(&SYNONYMS);
         Some(Self { fields, problems, context, title: None })
     }
 
@@ -61,7 +74,14 @@ impl<'a> Reading<'a> {
     /// Reads the required text under `key`, which is looked for as it is written. Warns with `help` if it is written like
     /// a regular expression, because what forbids such a text could never fail.
     pub fn exact_text(&mut self, key: &'static str, help: &str) -> Option<(String, SourceLocation)> {
-        let (text, place) = self.required_text(key)?;
+        let known = self.problems.len();
+        let Some((text, place)) = self.required_text(key) else {
+            let is_regex = self.fields.get(key).is_some_and(|node| node.tag.as_deref() == Some(expect::REGEX_TAG));
+            if let Some(problem) = self.problems.get_mut(known).filter(|_| is_regex) {
+                problem.help.push(help.to_owned());
+            }
+            return None;
+        };
         if is_like_regex(&text) {
             let message = format!("`{text}` looks like a regular expression but is compared as text");
             self.problems.push(Diagnostic::warning(message).at(place.excerpt()).help(help));

@@ -42,6 +42,33 @@ fn problems(assertions: &[Value], context: &Context<'_>) -> Vec<String> {
 }
 
 #[test]
+fn a_mistake_that_many_people_make_is_one_problem_with_what_to_write() {
+    let only = |assertion: Value| {
+        let found = problems(&[assertion], &Context::default());
+        assert_eq!(found.len(), 1, "{found:?}");
+        found.into_iter().next().unwrap()
+    };
+    for (assertion, help) in [
+        (json!({"id": "a", "type": "contains hello"}), "(did you mean `contains: hello`?)"),
+        (json!({"id": "a", "type": "contains", "value": "x"}), "(did you mean `text`?)"),
+        (json!({"id": "a", "type": "matches", "regex": "x"}), "(did you mean `pattern`?)"),
+        (json!({"id": "a", "type": "file_exists", "file": "x"}), "(did you mean `path`?)"),
+        (json!({"id": "a", "type": "tool_called", "name": "x"}), "(did you mean `tool`?)"),
+    ] {
+        let found = only(assertion);
+        assert!(found.ends_with(help), "{found}");
+    }
+    let mut found = case(&[json!({"id": "a", "type": "contains", "text": "x"})]);
+    if let model::NodeKind::Map(entries) = &mut found.assertions[0].node.kind {
+        let text = entries.iter_mut().find(|(key, _)| key.value == "text").unwrap();
+        text.1.tag = Some(expect::REGEX_TAG.into());
+    }
+    let problems = compile(&found, &Context::default()).1;
+    assert_eq!(problems[0].message, "`text` must be a string, not a regular expression");
+    assert_eq!(problems[0].help, ["use `matches` or `not_matches`, which take one"]);
+}
+
+#[test]
 fn all_problems_of_a_case_are_reported_together_with_their_locations() {
     let found = problems(
         &[
@@ -61,7 +88,6 @@ fn all_problems_of_a_case_are_reported_together_with_their_locations() {
     );
     let expected = [
         ("2:tool_caled", "did you mean `tool_called`"),
-        ("1:id", "has no `tool`"),
         ("3:tol", "did you mean `tool`"),
         ("3:\"a(?i)b\"", "(?i:…)"),
         ("5:\"[\"", "invalid regular expression"),

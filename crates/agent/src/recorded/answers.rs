@@ -10,6 +10,7 @@ use model::{Diagnostic, Source, Span, nearest};
 use super::answer::RecordedAnswer;
 use super::line::LineReader;
 use crate::evidence::{self, Evidence};
+use crate::json_lines::is_syntax_problem;
 
 /// Content of a file of answers.
 #[derive(Debug, Default)]
@@ -72,6 +73,7 @@ impl Answers {
 
     fn read_lines(&mut self, source: &Arc<Source>) {
         let before = self.lines.len();
+        let first = self.problems.len();
         let mut odd_keys = HashSet::new();
         let mut start = 0;
         for text in source.text.split_inclusive('\n') {
@@ -83,7 +85,15 @@ impl Answers {
             let answer = line.answer();
             self.add(answer);
         }
-        if self.lines.len() == before {
+        let read = self.lines.len() - before;
+        let wrong = self.problems.get_mut(first..).unwrap_or_default();
+        if read > 1 && wrong.len() == read && wrong.iter().all(is_syntax_problem) {
+            // The file is in another format, which is one mistake.
+            let help = "no line of this file is a JSON object; a table must be converted to JSON lines first";
+            wrong[0].help = vec![help.to_owned()];
+            self.problems.truncate(first + 1);
+        }
+        if read == 0 {
             let empty = Diagnostic::error("a file of answers must have at least one line");
             self.problems.push(empty.at(source.excerpt(Span::default())));
         }
@@ -280,6 +290,15 @@ mod tests {
         assert_eq!(answers.problems[4].help, ["did you mean `gave_up`?"]);
         assert_eq!(answers.problems[5].help, ["did you mean `output`?"]);
         assert!(answers.problems[5].is_error());
+    }
+
+    #[test]
+    fn a_table_is_one_problem() {
+        let answers = parse("case,output\na,hello\nb,hello\n");
+        let problems: Vec<String> = answers.problems.iter().map(ToString::to_string).collect();
+        assert_eq!(problems, ["answers.jsonl:1:1: this line is not valid JSON: expected value"]);
+        assert!(answers.problems[0].help[0].contains("must be converted to JSON lines"), "{:?}", answers.problems);
+        assert_eq!(parse("a\n{\"output\":1}\nb\n").problems.len(), 2);
     }
 
     #[test]

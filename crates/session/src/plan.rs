@@ -127,8 +127,13 @@ impl Session {
         all.extend(missing_programs(self, &plan));
         let missing = missing_variables(self, &agents, &plan);
         // Other problems with a value that is not filled in only follow from that.
-        let is_known = |problem: &Diagnostic| missing.iter().any(|one| is_same_place(one, problem));
-        all.extend(planning.into_iter().filter(|problem| !is_known(problem)));
+        let is_said = |problem: &Diagnostic| {
+            let is_same = |one: &Diagnostic| one.message.starts_with("a second ") && is_same_place(one, problem);
+            problem.message.starts_with("two cases are called ") && all.iter().any(is_same)
+        };
+        let is_known = |problem: &Diagnostic| missing.iter().any(|one| is_same_place(one, problem)) || is_said(problem);
+        let planning: Vec<Diagnostic> = planning.into_iter().filter(|problem| !is_known(problem)).collect();
+        all.extend(planning);
         all.extend(missing);
         self.mask_all(&settings, &mut all);
         let (spec, shard) = (spec.clone(), spec.shard());

@@ -1,18 +1,21 @@
 //! Reads whether canaries are planted, and where.
 
-use model::decode::{Problems, text};
+use model::decode::{Problems, boolean, boolean_help, described, text};
 use model::{Canaries, CanaryPlace, Node, NodeKind};
 
 /// Reads `canaries`: true, false, or a list of further places.
 pub fn canaries(node: &Node, problems: &mut Problems) -> Option<Canaries> {
-    let items = match &node.kind {
-        NodeKind::Bool(is_on) => return Some(Canaries { is_on: *is_on, places: Vec::new() }),
-        NodeKind::List(items) => items,
-        _ => {
-            let message = format!("`canaries` must be true, false or a list of places, not {}", node.kind_name());
-            problems.push(node.error(message).help("a place is `$NAME`, `~/PATH` or a path in the working directory"));
-            return None;
-        }
+    if let Some(is_on) = boolean(node) {
+        return Some(Canaries { is_on, places: Vec::new() });
+    }
+    let NodeKind::List(items) = &node.kind else {
+        let message = format!("`canaries` must be true, false or a list of places, not {}", described(node));
+        let problem = boolean_help(node, node.error(message));
+        problems.push(match problem.help.is_empty() {
+            true => problem.help("a place is `$NAME`, `~/PATH` or a path in the working directory"),
+            false => problem,
+        });
+        return None;
     };
     let mut places = Vec::new();
     for item in items {

@@ -9,6 +9,10 @@ use model::{CopyTree, Excerpt, FixtureFile, Fixtures, Node, NodeKind, OuterFolde
 
 use crate::{ai_tester, path};
 
+/// Keys that people write for the files of a sandbox.
+const SYNONYMS: [(&str, &str); 3] =
+    [("files", "files_committed"), ("setup", "setup_commands"), ("commands", "setup_commands")];
+
 /// A block as written. Missing fields are unset, so that blocks can be merged.
 #[derive(Debug, Clone, Default)]
 pub struct Block {
@@ -22,7 +26,7 @@ pub struct Block {
 impl Block {
     /// Reads a block; its paths are relative to `base`.
     pub fn read(node: &Node, base: &Path, problems: &mut Problems) -> Option<Self> {
-        let mut fields = Fields::of(node, "`fixtures`", problems)?;
+        let mut fields = Fields::of(node, "`fixtures`", problems)?.with_synonyms(&SYNONYMS);
         let file = |item: &Node, problems: &mut Problems| file(item, base, problems);
         let extends = extends(&mut fields, problems);
         let git_init = fields.boolean("git_init", problems);
@@ -159,7 +163,7 @@ fn copy_tree(node: &Node, base: &Path, problems: &mut Problems) -> Option<CopyTr
             Ok(_) => format!("`{text}` is not a directory"),
             Err(error) => format!("cannot find the directory `{text}`: {error}"),
         };
-        let problem = written(&mut fields, "from").error(fault);
+        let problem = written(&mut fields, "from").error(fault).suggest(path::near(&from, &text).as_deref());
         problems.push(problem.help("`from` is relative to the directory of this file"));
         None
     });
@@ -188,9 +192,11 @@ fn file(node: &Node, base: &Path, problems: &mut Problems) -> Option<FixtureFile
         problems.push(node.error("a fixture file has `content` or `content_from`, not both"));
         None
     } else if let Some(from) = from {
-        let read = bytes(&path::resolve(base, &from));
+        let source = path::resolve(base, &from);
+        let read = bytes(&source);
         if let Err(error) = &read {
             let problem = written(&mut fields, "content_from").error(format!("cannot read `{from}`: {error}"));
+            let problem = problem.suggest(path::near(&source, &from).as_deref());
             problems.push(problem.help("`content_from` is relative to the directory of this file"));
         }
         read.ok()

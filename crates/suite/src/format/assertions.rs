@@ -87,6 +87,12 @@ fn entry(item: &Node, problems: &mut Problems) -> Option<AssertionSpec> {
         problems.push(problem.at(item.source.excerpt(key.span)).suggest(Some(near)));
         return None;
     }
+    if item.get("type").is_none()
+        && let Some(problem) = several_keys(&fields)
+    {
+        problems.push(problem);
+        return None;
+    }
     let id = fields.text("id", problems).unwrap_or_default();
     let kind = fields.required_text("type", problems);
     let place = fields.get("type");
@@ -103,6 +109,17 @@ fn single_key(fields: &mut Fields<'_>) -> Option<(Spanned<String>, Node)> {
     let mut others = fields.unread();
     let (kind, value) = others.next()?;
     others.next().is_none().then(|| (kind.clone(), value.clone()))
+}
+
+/// Returns the problem with an entry that has other keys beside the one for its type: `file_exists: a.txt` and `text`.
+fn several_keys(fields: &Fields<'_>) -> Option<Diagnostic> {
+    let mut unread = fields.unread();
+    let (kind, _) = unread.next()?;
+    let others: Vec<String> = unread.map(|(key, _)| format!("`{}`", key.value)).collect();
+    let problem = Diagnostic::error("an assertion has no `type`").at(fields.node().source.excerpt(kind.span));
+    let kind = &kind.value;
+    let help = format!("for the type `{kind}`, write `{kind}: {{…}}` and put {} into the braces", others.join(" and "));
+    Some(problem.help(help).help(format!("or write `type: {kind}`, with a key for each field")))
 }
 
 /// Returns a key that is not one of the common ones but similar to one, and that one.

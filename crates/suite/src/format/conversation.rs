@@ -42,7 +42,8 @@ const COMMON: [&str; 4] = ["name", "id", "description", "tags"];
 const MESSAGE_KEYS: [&str; 6] = ["user", "content", "message", "text", "prompt", "input"];
 
 /// Top-level keys of other programs.
-const SYNONYMS: [(&str, &str); 6] = [
+const SYNONYMS: [(&str, &str); 7] = [
+    ("files", "fixtures"),
     ("messages", "turns"),
     ("conversation", "turns"),
     ("steps", "turns"),

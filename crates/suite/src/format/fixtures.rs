@@ -156,11 +156,16 @@ fn read_portion(file_defaults: &FileDefaults<'_>, nodes: Vec<(usize, Node)>) -> 
         if Fields::of(&node, "a case", &mut problems).is_none() {
             continue;
         }
+        let known = problems.len();
         field::check(&node, &FIELDS, &mut problems);
         misspelt_keys.case(&node, &file_defaults.front, &mut problems);
+        // A misspelt key may be the expectation.
+        let is_clear = !problems.iter().skip(known).any(Diagnostic::is_error);
         suspicious_values::warn(&node, &mut problems);
         for arm in arms(file_defaults, &node) {
-            drafts.push(case::read(file_defaults, &node, position, arm, &mut problems));
+            let mut draft = case::read(file_defaults, &node, position, arm, &mut problems);
+            draft.case.must_assert &= is_clear;
+            drafts.push(draft);
         }
     }
     (drafts, problems)
@@ -176,7 +181,7 @@ fn arms<'a>(file_defaults: &'a FileDefaults<'_>, node: &Node) -> Vec<Option<&'a 
 
 /// Warns about cases without expectations, because their trials are undecided.
 fn warn_of_idle(drafts: &[Draft], problems: &mut Problems) {
-    let idle = |draft: &&Draft| draft.case.assertions.is_empty() && draft.case.skip.is_none();
+    let idle = |draft: &&Draft| draft.case.must_assert && draft.case.assertions.is_empty() && draft.case.skip.is_none();
     let count = drafts.iter().filter(idle).count();
     if let Some(first) = drafts.iter().find(idle) {
         let message = match count {

@@ -90,6 +90,11 @@ fn check(key: &'static str, node: &Node, shared: &Case, problems: &mut Problems)
             let file = decode::text(node, "`contract`", problems)?;
             message["file"] = file.into();
         }
+        NodeKind::String(_) => {
+            let problem = node.error(format!("`{key}` must be true, false or a map, not {}", decode::described(node)));
+            problems.push(decode::boolean_help(node, problem));
+            return None;
+        }
         _ => {
             let what = format!("`{key}`");
             let mut fields = Fields::of(node, &what, problems)?;

@@ -41,7 +41,8 @@ const TELLING: &str = "skill system_prompt system_prompt_file user_prompt user_p
                        token-budget fixtures user_responses assertions";
 
 /// Top-level keys of other programs.
-const SYNONYMS: [(&str, &str); 7] = [
+const SYNONYMS: [(&str, &str); 8] = [
+    ("files", "fixtures"),
     ("id", "scenario"),
     ("name", "scenario"),
     ("turns", "user_prompts"),
@@ -93,6 +94,7 @@ fn read(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Vec
 pub const WARN_TURNS: u64 = 40;
 
 fn case(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Option<Case> {
+    let known = problems.len();
     refuse_tags(file.root, problems);
     let mut fields = Fields::of(file.root, "the scenario", problems)?.with_synonyms(&SYNONYMS);
     // The rows have already been read.
@@ -114,6 +116,8 @@ fn case(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Opt
     let first = problems.len();
     fields.finish_except(&ai_tester::KEYS, problems);
     misplaced::say_where(problems, first, misplaced::OF_CASE);
+    // A mistake may be the reason why there are no assertions.
+    let has_unread = has_unread || problems.iter().skip(known).any(model::Diagnostic::is_error);
     Some(Case {
         subject: subject.unwrap_or(Subject::Agent),
         messages,
@@ -264,7 +268,7 @@ fn subject(
                 Err(problem) => format!("`{text}`: {}", problem.message),
             };
             let help = "`system_prompt_file` is relative to the directory of this file";
-            problems.push(node.error(fault).help(help));
+            problems.push(node.error(fault).suggest(path::near(&path, &text).as_deref()).help(help));
             None
         }
     }

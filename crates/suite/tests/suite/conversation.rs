@@ -122,7 +122,6 @@ user: { persona: x }
         "unknown key `nme` in the conversation",
         "`persona` has no `role`",
         "unknown key `mood` in `persona`",
-        "a turn has no `says`",
         "unknown key `say` in a turn",
         "`says` must not be empty",
         "`expect` must be a list, not a map",
@@ -144,6 +143,43 @@ user: { persona: x }
     found.sort_unstable();
     wanted.sort_unstable();
     assert_eq!(found, wanted);
+}
+
+#[test]
+fn each_mistake_in_a_turn_or_an_assertion_is_one_problem_with_advice() {
+    let problems = |text: &str| {
+        let found = Scratch::new().problems(text).into_iter();
+        found.map(|problem| format!("{}; {}", problem.message, problem.help.join("; "))).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        problems("turns:\n- { role: user, content: hi }\n- { role: assistant, content: hello }\n"),
+        [
+            "a turn has no `role`; every turn is a message from the user: write `- says: TEXT`",
+            "a turn has no `role`; remove this turn: the agent answers each message; write what you require of it as \
+             `expect`",
+        ]
+    );
+    assert_eq!(
+        problems("turns: [hi]\nassertions:\n- { file_exists: a.txt, text: x }\n"),
+        ["an assertion has no `type`; for the type `file_exists`, write `file_exists: {…}` and put `text` into the \
+          braces; or write `type: file_exists`, with a key for each field"]
+    );
+    assert_eq!(
+        problems("turns: [hi]\nexpect: []\nassertions: [{ contains: x }]\n"),
+        ["unknown key `expect` in the conversation; `assertions` is already on line 3: write what belongs to it there"]
+    );
+    assert_eq!(
+        problems("turns: [hi]\ncanaries: yes\nassertions: [{ contains: x }]\n"),
+        ["`canaries` must be true, false or a list of places, not a string; write `true` or `false`, without quotes"]
+    );
+    assert_eq!(
+        problems("turns: [hi]\nfixtures: { files: [] }\nassertions: [{ contains: x }]\n"),
+        ["unknown key `files` in `fixtures`; did you mean `files_committed`?"]
+    );
+    assert_eq!(
+        problems("turns: [hi]\nfiles: [a.txt]\nassertions: [{ contains: x }]\n"),
+        ["unknown key `files` in the conversation; did you mean `fixtures`?"]
+    );
 }
 
 #[test]
@@ -177,8 +213,7 @@ fn a_misspelt_turn_key_is_reported_in_files_found_by_a_search() {
     let loaded = scratch.load(&["somewhere"]);
     let found = all_problems(&loaded);
     let problems = describe(&found);
-    let [missing, unknown] = &problems[..] else { panic!("{problems:#?}") };
-    assert!(missing.contains("typo.yaml:2:5: a turn has no `says`"), "{missing}");
+    let [unknown] = &problems[..] else { panic!("{problems:#?}") };
     assert!(unknown.contains("typo.yaml:2:5: unknown key `say` in a turn"), "{unknown}");
     assert!(found.iter().any(|problem| problem.help == ["did you mean `says`?"]));
 }

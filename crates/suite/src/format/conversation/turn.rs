@@ -1,7 +1,7 @@
 //! Reads the turns: messages from the user and assertions about each reply.
 
 use model::decode::{self, Fields, Problems};
-use model::{AssertionScope, Node, NodeKind, UserMessage};
+use model::{AssertionScope, Diagnostic, Node, NodeKind, UserMessage};
 use serde_json::{Map, Value};
 
 use super::super::assertions::Assertions;
@@ -43,6 +43,19 @@ const SYNONYMS: [(&str, &str); 9] = [
     ("checks", "expect"),
 ];
 
+/// Returns the problem with a turn that is written as in a transcript, with the `role` of who speaks.
+fn as_in_transcript(turn: &Node) -> Option<Diagnostic> {
+    let role = turn.get("role").filter(|_| turn.get("says").is_none())?;
+    let problem = role.error("a turn has no `role`");
+    Some(match role.as_str() {
+        Some("user" | "human") => problem.help("every turn is a message from the user: write `- says: TEXT`"),
+        Some("system" | "developer") => {
+            problem.help("remove this turn, and write its text as `append_system_prompt` of the conversation")
+        }
+        _ => problem.help("remove this turn: the agent answers each message; write what you require of it as `expect`"),
+    })
+}
+
 /// Reads one turn, the user's message `number`.
 fn message(
     turn: &Node,
@@ -54,6 +67,10 @@ fn message(
     if let NodeKind::String(text) = &turn.kind {
         decode::text(turn, "a turn", problems)?;
         return Some(UserMessage { persona: persona.clone(), ..UserMessage::text(text) });
+    }
+    if let Some(problem) = as_in_transcript(turn) {
+        problems.push(problem);
+        return None;
     }
     let mut fields = Fields::of(turn, "a turn", problems)?.with_synonyms(&SYNONYMS);
     let says = fields.required_text("says", problems);

@@ -27,31 +27,8 @@ use crate::judge::Judged;
 use crate::judge::reading::judges;
 use crate::matcher::{Judgement, Matcher};
 use crate::promptfoo;
-use crate::reading::{Reading, tool_pattern};
+use crate::reading::{Reading, SYNONYMS, tool_pattern};
 use crate::verdict::Verdict;
-
-/// Keys that people write for fields of assertions without a title in `text`.
-const VALUES: [(&str, &str); 19] = [
-    ("name", "tool"),
-    ("tool_name", "tool"),
-    ("arguments", "args_match"),
-    ("input", "args_match"),
-    ("value", "text"),
-    ("value", "contains"),
-    ("value", "pattern"),
-    ("expected", "text"),
-    ("string", "text"),
-    ("substring", "text"),
-    ("contains", "text"),
-    ("regex", "pattern"),
-    ("regexp", "pattern"),
-    ("match", "pattern"),
-    ("file", "path"),
-    ("filename", "path"),
-    ("file_path", "path"),
-    ("cmd", "command"),
-    ("limit", "max"),
-];
 
 /// Name, in code, of the assertion that is a function written by the user.
 const CUSTOM: &str = "custom";
@@ -234,7 +211,7 @@ impl Check {
         if assertion.has_caption() {
             reading.caption();
         } else {
-            reading.fields = reading.fields.with_synonyms(&VALUES);
+            reading.fields = reading.fields.with_synonyms(&SYNONYMS);
         }
         let judges = if assertion.has_judges() { judges(&mut reading) } else { None };
         let matcher = parse(&mut reading);

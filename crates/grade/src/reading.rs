@@ -14,8 +14,9 @@ use crate::pattern::Pattern;
 /// Default length at which a displayed captured value is cut, in UTF-16 units.
 const SHOWN_CHARS: usize = 2000;
 
-/// Keys that people write for fields of any assertion.
-const SYNONYMS: [(&str, &str); 9] = [
+/// Keys that people write for fields of assertions. The first [`FOR_ALL`] are for any of them, and the others for those
+/// in which `text` is not the title.
+pub(crate) const SYNONYMS: [(&str, &str); 19] = [
     ("file", "path"),
     ("filename", "path"),
     ("file_path", "path"),
@@ -25,7 +26,20 @@ const SYNONYMS: [(&str, &str); 9] = [
     ("tool_name", "tool"),
     ("arguments", "args_match"),
     ("input", "args_match"),
+    ("value", "text"),
+    ("value", "contains"),
+    ("value", "pattern"),
+    ("expected", "text"),
+    ("string", "text"),
+    ("substring", "text"),
+    ("contains", "text"),
+    ("regex", "pattern"),
+    ("regexp", "pattern"),
+    ("match", "pattern"),
 ];
+
+/// Number of [`SYNONYMS`] for any assertion.
+const FOR_ALL: usize = 9;
 
 /// Reader of an assertion's entry, field by field. Problems are collected, and a field with a problem reads as absent.
 pub(crate) struct Reading<'a> {
@@ -40,7 +54,7 @@ impl<'a> Reading<'a> {
     /// Creates a reader for the entry `node`. Keys may be in snake case or camel case: files have `args_match`, and
     /// code has `argsMatch`.
     pub fn new(node: &'a Node, what: &'a str, problems: &'a mut Problems, context: &'a Context<'a>) -> Option<Self> {
-        let fields = Fields::of(node, what, problems)?.in_either_case().with_synonyms(&SYNONYMS);
+        let fields = Fields::of(node, what, problems)?.in_either_case().with_synonyms(SYNONYMS.split_at(FOR_ALL).0);
         Some(Self { fields, problems, context, title: None })
     }
 

@@ -663,7 +663,11 @@ fn unknown_type(written: &str) -> Diagnostic {
         return problem.help(format!("`{written}` applies to every trial and cannot be written in a case"));
     }
     if let Some((kind, rest)) = written.split_once([' ', ':']).filter(|(kind, _)| find(kind).is_some()) {
-        return problem.help(format!("did you mean `{kind}: {}`?", rest.trim()));
+        let right = format!("{kind}: {}", rest.trim());
+        return problem.help(match right == written {
+            true => format!("write `{right}` without quotes around it"),
+            false => format!("did you mean `{right}`?"),
+        });
     }
     let name = snake_case(written);
     if matches!(&*name, "file_read" | "no_file_read") {

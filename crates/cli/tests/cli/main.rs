@@ -50,6 +50,7 @@ mod log;
 mod looking;
 mod masking;
 mod mcp;
+mod mistakes;
 mod mocks;
 #[cfg(target_os = "linux")]
 mod network;

@@ -158,19 +158,31 @@ fn grouped_commands(all: &clap::Command) -> String {
 }
 
 /// Commands of other tools, and what is the like here.
-const COMMANDS_ELSEWHERE: [(&str, &str); 5] =
-    [("eval", "run"), ("generate", "gen"), ("ls", "list"), ("open", "view"), ("test", "run")];
+const COMMANDS_ELSEWHERE: [(&str, &str); 9] = [
+    ("clean", "prune"),
+    ("eval", "run"),
+    ("generate", "gen"),
+    ("lint", "check"),
+    ("ls", "list"),
+    ("open", "view"),
+    ("results", "report"),
+    ("test", "run"),
+    ("tests", "run"),
+];
 
 /// Options of other tools, and what is the like here.
-const OPTIONS_ELSEWHERE: [(&str, &str); 9] = [
+const OPTIONS_ELSEWHERE: [(&str, &str); 12] = [
     ("count", "trials"),
     ("epochs", "trials"),
     ("failed", "last-failed"),
     ("lf", "last-failed"),
     ("limit", "last"),
     ("max-concurrency", "jobs"),
+    ("max-workers", "jobs"),
+    ("model-name", "model"),
     ("n-concurrent", "jobs"),
     ("only-failed", "last-failed"),
+    ("repeat-each", "trials"),
     ("rerun-failed", "last-failed"),
 ];
 
@@ -284,7 +296,7 @@ mod tests {
     #[test]
     fn options_of_other_tools_suggest_ours_and_others_suggest_only_what_is_near() {
         for (command, typed, suggested) in [
-            ("run", "--max-concurrency", Some("'--jobs'")),
+            ("run", "--max-workers", Some("'--jobs'")),
             ("run", "--rerun-failed", Some("'--last-failed'")),
             ("history", "--limit", Some("'--last'")),
             ("run", "--trails=3", Some("'--trials'")),
@@ -319,7 +331,7 @@ mod tests {
     #[test]
     fn a_misspelt_command_suggests_one_that_the_help_lists() {
         for (typed, suggested) in
-            [("rn", Some("'run'")), ("doctr", Some("'doctor'")), ("generate", Some("'gen'")), ("xyzzy", None)]
+            [("rn", Some("'run'")), ("doctr", Some("'doctor'")), ("lint", Some("'check'")), ("xyzzy", None)]
         {
             let error = Args::read(&["trialrun", typed].map(Into::into)).unwrap_err().to_string();
             assert_eq!(error.contains("similar subcommand"), suggested.is_some(), "{error}");

@@ -46,12 +46,15 @@ fn parse_min_age(written: &str) -> Result<u64, String> {
     if written.trim_end_matches(['d', 'h', 'm', 's']) == "0" {
         return Ok(0);
     }
-    let seconds = written.parse::<u32>().map(|seconds| u64::from(seconds) * 1000);
-    seconds.or_else(|_| parse_age(written))
+    if written.parse::<f64>().is_ok() { parse_duration(written) } else { parse_age(written) }
 }
 
-/// Parses an age in milliseconds: a bare number of days, or a duration.
+/// Parses an age in milliseconds, which needs a unit: a number of seconds would remove runs that are meant to be kept
+/// for days.
 fn parse_age(written: &str) -> Result<u64, String> {
+    if written.parse::<f64>().is_ok() {
+        return Err(format!("it has no unit; write `{written}d` for days, or `{written}h` for hours"));
+    }
     match written.strip_suffix('d').and_then(|days| days.parse::<u32>().ok()) {
         Some(days) => Ok(u64::from(days) * 24 * 3_600_000),
         None => parse_duration(written).map_err(|_| "write `30d`, `12h` or `90m`".to_owned()),

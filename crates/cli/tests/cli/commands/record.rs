@@ -282,6 +282,10 @@ fn old_runs_are_removed() {
     assert_eq!(labels(), ["c", "b"]);
     project.run(&["prune", "--runs", "1", "--yes"]).exits(0);
     assert_eq!(labels(), ["c"]);
+    for bare in ["7", "0.5"] {
+        let refused = project.run(&["prune", "--runs", "--older-than", bare, "--yes"]).exits(2);
+        assert!(refused.err.contains(&format!("it has no unit; write `{bare}d` for days")), "{}", refused.err);
+    }
     project.run(&["prune", "--runs", "--older-than", "1ms", "--yes"]).exits(0);
     assert_eq!(labels(), [""; 0]);
     assert!(project.run(&["prune", "--runs"]).exits(2).err.contains("--older-than 30d"));

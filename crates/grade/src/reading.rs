@@ -218,7 +218,15 @@ impl<'a> Reading<'a> {
             Some(_) => self.fields.whole("min", 0, self.problems)?,
             None => 1,
         };
-        let Some(node) = self.fields.get("max") else { return Some((min, None)) };
+        let Some(node) = self.fields.get("max") else {
+            if let Some(least) = self.fields.get("min").filter(|_| min == 0) {
+                let problem =
+                    least.warning("`min: 0` without `max` accepts every number of calls, so it asserts nothing");
+                self.problems
+                    .push(problem.help("write `max: 0` beside it to accept no call, or remove `min` to expect one"));
+            }
+            return Some((min, None));
+        };
         let max = self.fields.whole("max", 0, self.problems)?;
         if min > max {
             let problem = match self.fields.get("min") {

@@ -189,7 +189,9 @@ mod tests {
     use model::Status;
     use serde_json::{Value, json};
 
-    use crate::check::tests::{judged, underlined};
+    use crate::check::compile;
+    use crate::check::tests::{case, judged, underlined};
+    use crate::context::Context;
     use crate::example::EvidenceBuilder;
 
     fn assertion(rest: &Value) -> Value {
@@ -219,6 +221,22 @@ mod tests {
         for arguments in [json!({"command": "don't"}), json!({"command": {"$eq": "I don't"}})] {
             let finding = judged(&assertion(&json!({"tool": "Bash", "args_match": arguments})), &evidence);
             assert_eq!((finding.status, finding.evidence), (Status::Unmet, vec![hint.to_owned()]));
+        }
+    }
+
+    #[test]
+    fn a_minimum_of_no_call_needs_a_maximum() {
+        let problems = |range: &str| {
+            let range: Value = serde_json::from_str(range).unwrap();
+            let mut assertion = assertion(&json!({"tool": "Bash"}));
+            assertion.as_object_mut().unwrap().extend(range.as_object().unwrap().clone());
+            let (_, problems) = compile(&case(&[assertion]), &Context::default());
+            problems.iter().map(|problem| problem.message.clone()).collect::<Vec<_>>()
+        };
+        let nothing = "`min: 0` without `max` accepts every number of calls, so it asserts nothing";
+        assert_eq!(problems(r#"{"min": 0}"#), [nothing]);
+        for fine in [r#"{"min": 0, "max": 2}"#, r#"{"min": 1}"#, r#"{"max": 3}"#] {
+            assert_eq!(problems(fine), [""; 0], "{fine}");
         }
     }
 

@@ -45,6 +45,16 @@ pub(crate) fn too_large(path: &str, reason: String, evidence: &Evidence) -> Verd
     }
 }
 
+/// Describes a path that looks like a pattern.
+fn not_a_pattern(reading: &Reading<'_>, place: &SourceLocation) -> model::Diagnostic {
+    let message = "`path` is the path of one file, in which `*` and `?` are ordinary characters";
+    let problem = model::Diagnostic::warning(message).at(place.excerpt());
+    match reading.fields.known().any(|key| key == "created") {
+        true => problem.help("add `created: true` to match the files that the agent created with a pattern"),
+        false => problem.help("write the path of one file"),
+    }
+}
+
 impl SandboxFile {
     /// Reads the `path` field, which must be inside the working directory.
     pub fn read(reading: &mut Reading<'_>) -> Option<Self> {
@@ -56,6 +66,9 @@ impl SandboxFile {
         } else if path.contains('\0') || path.trim_matches(['.', '/']).is_empty() {
             "is not the name of a file"
         } else {
+            if path.contains(['*', '?']) {
+                reading.problems.push(not_a_pattern(reading, &place));
+            }
             return Some(Self { path, place });
         };
         reading.problems.push(model::Diagnostic::error(format!("`path` {reason}")).at(place.excerpt()));

@@ -153,6 +153,24 @@ mod tests {
     }
 
     #[test]
+    fn a_path_like_a_pattern_needs_created() {
+        let problems = |assertion: serde_json::Value| {
+            let (checks, problems) = compile(&case(&[assertion]), &Context::default());
+            assert_eq!(checks.len(), 1);
+            problems.iter().map(|problem| (problem.is_error(), problem.help.join(" "))).collect::<Vec<_>>()
+        };
+        let help = "add `created: true` to match the files that the agent created with a pattern";
+        for name in ["file_exists", "file_not_exists"] {
+            let assertion = json!({"id": "a", "type": name, "path": "*.md"});
+            assert_eq!(problems(assertion), [(false, help.to_owned())], "{name}");
+            assert_eq!(problems(json!({"id": "a", "type": name, "path": "*.md", "created": true})), [], "{name}");
+        }
+        let contains = json!({"id": "a", "type": "file_contains", "path": "src/*.md", "text": "x"});
+        assert_eq!(problems(contains), [(false, "write the path of one file".to_owned())]);
+        assert_eq!(problems(json!({"id": "a", "type": "file_exists", "path": "[id].tsx"})), []);
+    }
+
+    #[test]
     fn assertions_about_a_removed_working_directory_are_not_met() {
         let reason = "the agent removed its working directory";
         let lost = || Probed::Lost { reason: reason.into() };

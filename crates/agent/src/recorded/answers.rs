@@ -34,6 +34,9 @@ pub(super) struct Answers {
 /// time for each search grows with the size of the file.
 const MAX_SUGGESTIONS: usize = 20;
 
+/// Number of cases of a file that a message names.
+const SHOWN: usize = 8;
+
 impl Answers {
     /// Parses `text`, the content of the file at `path`.
     #[cfg(test)]
@@ -132,6 +135,21 @@ impl Answers {
         is_worth_it.then(|| nearest(case, self.by_case.keys().map(String::as_str))).flatten()
     }
 
+    /// Describes the cases that the lines name, for readers.
+    pub(super) fn named(&self) -> Option<String> {
+        let mut names: Vec<String> = self.by_case.keys().map(|case| format!("`{case}`")).collect();
+        names.sort();
+        let mut positions: Vec<usize> = self.by_index.keys().copied().collect();
+        positions.sort_unstable();
+        names.extend(positions.iter().map(|index| format!("`i: {index}`")));
+        let more = names.len().saturating_sub(SHOWN);
+        names.truncate(SHOWN);
+        if more > 0 {
+            names.push(format!("{more} more"));
+        }
+        (!names.is_empty()).then(|| format!("its lines are for {}", names.join(", ")))
+    }
+
     /// Returns the line for a repetition of `case`, whose position is `index` in its file and `position` in the plan.
     pub(super) fn find(&self, case: &str, index: Option<usize>, position: usize, repetition: u64) -> Option<usize> {
         let by_index = || self.by_index.get(&index.unwrap_or(position));
@@ -212,6 +230,15 @@ mod tests {
         assert_eq!(answers.find("z", None, 1, 1), Some(0), "the position in the plan is the fallback");
         assert!(answers.may_answer("z", Some(1)) && answers.may_answer("a", Some(9)) && answers.may_answer("z", None));
         assert!(!answers.may_answer("z", Some(2)));
+    }
+
+    #[test]
+    fn the_cases_that_lines_name_are_listed_for_readers() {
+        let answers = parse("{\"case\":2}\n{\"case\":\"bb\"}\n{\"i\":7}\n{\"output\":\"x\"}\n");
+        assert_eq!(answers.named().as_deref(), Some("its lines are for `2`, `bb`, `i: 7`"));
+        assert_eq!(parse("{\"output\":\"x\"}").named(), None);
+        let many: String = (0..12).map(|index| format!("{{\"i\":{index}}}\n")).collect();
+        assert!(parse(&many).named().unwrap().ends_with("`i: 7`, 4 more"));
     }
 
     #[test]
@@ -307,6 +334,9 @@ mod tests {
             let answers = parse(&format!("{{\"case\": \"a\", \"{key}\": \"x\"}}"));
             assert!(answers.is_broken, "{key}");
             assert!(answers.problems[0].help[0].starts_with("did you mean `"), "{:?}", answers.problems);
+        }
+        for wrong in [r#"{"tool_calls":[],"response":"x"}"#, r#"{"tool_calls":[],"completion":"x"}"#] {
+            assert_eq!(parse(wrong).problems[0].help, ["did you mean `output`?"], "{wrong}");
         }
         for fine in [r#"{"output":"x","response":"y"}"#, r#"{"case":"a","state":{}}"#, r#"{"tool_calls":[],"text":1}"#]
         {

@@ -33,8 +33,8 @@ const KEYS: &[&str] = &[
     "model",
 ];
 
-/// Keys of which a line needs one, unless the agent did nothing.
-const ANSWER_KEYS: &[&str] = &["output", "answer", "messages", "tool_calls", "error", "ending"];
+/// Keys of which a line needs one, unless the agent did nothing or only called tools.
+const ANSWER_KEYS: &[&str] = &["output", "answer", "messages", "error", "ending"];
 
 /// Keys under which other programs write answers.
 const OTHER_ANSWER_KEYS: &[&str] = &[
@@ -112,10 +112,15 @@ impl LineReader<'_> {
     /// per file.
     fn check_keys(&mut self, map: &Map<String, Value>) {
         let has_answer = ANSWER_KEYS.iter().any(|key| map.contains_key(*key));
+        // Calls alone may be all that is graded, but a text beside them is an answer.
+        let has_calls = map.contains_key("tool_calls");
         let near = |key: &str| nearest(key, ["output", "answer"]);
-        let is_misplaced =
-            |key: &str| OTHER_ANSWER_KEYS.contains(&key) || (!KEYS.contains(&key) && near(key).is_some());
-        if let Some(key) = map.keys().find(|key| !has_answer && is_misplaced(key)) {
+        let is_misplaced = |key: &str, value: &Value| {
+            let is_answer = OTHER_ANSWER_KEYS.contains(&key) || (!KEYS.contains(&key) && near(key).is_some());
+            is_answer && (!has_calls || value.as_str().is_some_and(|text| !text.is_empty()))
+        };
+        let misplaced = map.iter().find(|(key, value)| !has_answer && is_misplaced(key, value));
+        if let Some((key, _)) = misplaced {
             if !self.odd_keys.insert(key.clone()) {
                 return;
             }

@@ -161,7 +161,14 @@ impl Agent for Recorded {
             return Vec::new();
         }
         let missing = Diagnostic::error(format!("`{file}` has no answer for the case `{}`", case.id));
-        vec![missing.at(case.source.clone()).suggest(answers.nearest_to(&case.id))]
+        let missing = missing.at(case.source.clone());
+        vec![match answers.nearest_to(&case.id) {
+            Some(near) => missing.suggest(Some(near)),
+            None => match answers.named() {
+                Some(named) => missing.help(named),
+                None => missing,
+            },
+        }]
     }
 
     fn open<'a>(&'a self, session_context: SessionContext) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>> {

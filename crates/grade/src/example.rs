@@ -177,6 +177,7 @@ impl EvidenceBuilder {
             failing_test: None,
             rewards: Vec::new(),
             solution: None,
+            missing_program: None,
         };
         self.probed(Need::Command { run: run.into(), timeout_ms: 30_000 }, found)
     }
@@ -202,6 +203,7 @@ impl EvidenceBuilder {
             failing_test: None,
             rewards,
             solution: solution.map(Box::new),
+            missing_program: None,
         };
         self.probed(Need::Command { run: run.into(), timeout_ms: 600_000 }, found)
     }

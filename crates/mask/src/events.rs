@@ -305,10 +305,12 @@ impl<'m> Pass<'m> {
                 failing_test,
                 rewards,
                 solution,
+                missing_program,
                 exit_code: _,
                 clipped: _,
             } => {
                 self.strings([stdout, stderr]);
+                self.strings(missing_program);
                 self.strings(restored);
                 self.strings(edited);
                 if let Some(control) = control {

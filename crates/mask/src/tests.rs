@@ -194,6 +194,7 @@ fn probes_contain_no_secret_and_are_still_found() {
         failing_test: Some(Box::new(Rerun { files: vec![text.to_owned()], found: echo(text) })),
         rewards: vec![model::RewardFile { name: "reward.txt".to_owned(), text: text.to_owned(), unusable: None }],
         solution: Some(Box::new(Rerun { files: Vec::new(), found: echo(text) })),
+        missing_program: Some(text.to_owned()),
     };
     let probe = Probe { key: need.key(), need: need.clone(), found: ran("dummy-secret-1") };
     let reply_probes = vec![ReplyProbes { reply: 1, probes: vec![probe.clone()] }];

@@ -354,6 +354,9 @@ pub enum Probed {
         /// Result with the case's own solution in place of the agent's work, if the command did not pass.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         solution: Option<Box<Rerun>>,
+        /// Name of the program that the command begins with, if the shell did not find it on the `PATH`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        missing_program: Option<String>,
     },
     /// The agent left nothing to examine: it removed, replaced or closed its working directory, for example.
     Lost {

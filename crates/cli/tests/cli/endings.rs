@@ -223,3 +223,25 @@ fn opencode_ends_as_the_table_says() {
     let all = std::env::var_os(ALL).is_some();
     compare(&project, "opencode", command, |happens| all || TESTED.contains(&happens));
 }
+
+#[test]
+fn a_command_whose_program_does_not_exist_says_nothing_about_the_agent() {
+    let project = Project::new(env!("CARGO_BIN_EXE_trialrun"));
+    let outcome = |command: &str| {
+        project.write(
+            "a.yaml",
+            &format!(
+                "scenario: a\nagent: fake\nfixtures: {{ git_init: true }}\nsystem_prompt: x\nuser_prompt: '!write x.sh exit 127'\n\
+                 assertions: [{{ id: c, type: command, run: '{command}' }}]\n"
+            ),
+        );
+        let report = project.run(&["run", "a.yaml", "--report", "json"]).json();
+        let trial = &report["trials"][0];
+        (trial["outcome"].clone(), trial["findings"][0]["because"].clone())
+    };
+    let missing = "there is no program named `pytset` on the PATH of the sandbox";
+    assert_eq!(outcome("pytset -q && true"), (json!("undecided"), json!(missing)));
+    for command in ["./bin/check", "sh x.sh", "sh -c pytset"] {
+        assert_eq!(outcome(command).0, "failed", "{command}");
+    }
+}

@@ -227,7 +227,13 @@ impl Output<'_> {
 impl Command {
     /// Returns the verdict on a result of the command; `None` if it was not run.
     fn verdict_on(&self, found: &Probed) -> Option<Verdict> {
-        let Probed::Ran { exit_code, stdout, stderr, clipped, rewards, .. } = found else { return None };
+        let Probed::Ran { exit_code, stdout, stderr, clipped, rewards, missing_program, .. } = found else {
+            return None;
+        };
+        if let Some(name) = missing_program.as_ref().filter(|_| *exit_code != Some(self.exit_code)) {
+            let reason = format!("there is no program named `{name}` on the PATH of the sandbox");
+            return Some(Verdict::undecided(reason).place(&self.place));
+        }
         if let Some((least, exit_code)) = self.least.as_ref().zip(*exit_code) {
             let output = Output { stdout, stderr, clipped: *clipped };
             let verdict = least.verdict(rewards, exit_code).place(&self.place);
@@ -441,6 +447,7 @@ mod tests {
             failing_test: None,
             rewards: Vec::new(),
             solution: None,
+            missing_program: None,
         }
     }
 
@@ -470,6 +477,24 @@ mod tests {
         assert_eq!((finding.status, finding.reason.as_str()), (Status::Unmet, reason));
         assert!(finding.evidence[0].contains("`basket.py`"), "{finding:?}");
         assert_eq!(of(Probed::Failed { reason: "no space".into() }).status, Status::Undecided);
+    }
+
+    #[test]
+    fn a_program_that_is_not_on_the_path_says_nothing_about_the_agent() {
+        let of = |rest: &Value| {
+            let mut found = ran(Some(127), "", None);
+            if let Probed::Ran { missing_program, .. } = &mut found {
+                *missing_program = Some("make".to_owned());
+            }
+            let need = Need::Command { run: "make".into(), timeout_ms: TIMEOUT_MS };
+            finding_of(rest, EvidenceBuilder::new().probed(need, found))
+        };
+        let reason = "there is no program named `make` on the PATH of the sandbox";
+        let finding = of(&json!({}));
+        assert_eq!((finding.status, finding.reason.as_str()), (Status::Undecided, reason));
+        assert_eq!(of(&json!({"exit_code": 127})).status, Status::Met);
+        let own = EvidenceBuilder::new().ran("make", 127, "", "sh: 1: make: not found");
+        assert_eq!(finding_of(&json!({}), own).status, Status::Unmet, "only the shell knows");
     }
 
     #[test]

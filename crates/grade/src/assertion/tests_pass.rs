@@ -91,6 +91,7 @@ mod tests {
             failing_test: None,
             rewards: Vec::new(),
             solution: None,
+            missing_program: None,
         };
         let need = Need::Command { run: test_run::OWN_COMMAND.to_owned(), timeout_ms: OWN_TIMEOUT_MS };
         EvidenceBuilder::new().probed(need, found)
@@ -134,6 +135,7 @@ mod tests {
             failing_test: None,
             rewards: Vec::new(),
             solution: None,
+            missing_program: None,
         };
         for (fixture, expected) in [(ran(1, "", None), Status::Unmet), (ran(127, unsaid, None), Status::Undecided)] {
             let control = ControlRun { files: Vec::new(), with_files: fixture.clone(), fixture: Some(fixture) };

@@ -12,6 +12,9 @@ use super::inspection;
 /// Maximum number of bytes kept of each of a command's outputs.
 const MOST_OUTPUT: usize = 64 * 1024;
 
+/// Exit code of a shell that did not find a program.
+const NOT_FOUND: i32 = 127;
+
 /// Runs commands of assertions in the grading tree `copy` of `sandbox`. Each has a copy of that tree, so that what it
 /// runs of the agent's work cannot change the others, unless the case makes them share one. `$1` in a command is
 /// `answer`, the agent's last answer.
@@ -84,6 +87,10 @@ async fn run_in(copy: &SandboxCopy, line: &str, timeout: Duration, answer: Optio
     if code == Some(i32::from(SUPERVISOR_FAILED)) && stderr.contains(MESSAGE_PREFIX) {
         return Probed::Failed { reason: stderr.trim().replace('\n', " ") };
     }
+    let missing_program = match code {
+        Some(NOT_FOUND) if !output.timed_out => missing_program(copy, line, timeout).await,
+        _ => None,
+    };
     match code {
         None if !output.timed_out => Probed::Failed { reason: "it was killed with its supervisor".into() },
         _ => Probed::Ran {
@@ -99,6 +106,22 @@ async fn run_in(copy: &SandboxCopy, line: &str, timeout: Duration, answer: Optio
             failing_test: None,
             rewards: copy.rewards().await,
             solution: None,
+            missing_program,
         },
     }
+}
+
+/// Returns the name of the program with which `line` begins, if the shell of the grading tree `copy` does not find it on the
+/// `PATH`. The shell is asked, because the agent's work can print any message. A path may name a file that the agent was to
+/// make, so it is not one of these names.
+async fn missing_program(copy: &SandboxCopy, line: &str, timeout: Duration) -> Option<String> {
+    let name = line.split_whitespace().next()?;
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '+');
+    if !name.starts_with(|c: char| c.is_ascii_alphanumeric()) || !name.chars().all(is_plain) {
+        return None;
+    }
+    let words = ["-c", "command -v \"$1\"", "sh", name].map(OsStr::new);
+    let output = supervise::run(copy.command(copy.shell().as_ref(), &words), timeout, 0).await.ok()?;
+    let is_missing = !output.timed_out && matches!(output.status.code(), Some(1 | NOT_FOUND));
+    is_missing.then(|| name.to_owned())
 }

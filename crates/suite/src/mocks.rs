@@ -78,6 +78,7 @@ fn server(node: &Node, directory: &Path, problems: &mut Problems) -> Option<Serv
     let args = fields.texts("args", problems);
     let env = fields.text_map("env", problems);
     let url = fields.text("url", problems);
+    let written_url = fields.get("url");
     let headers = fields.text_map("headers", problems);
     let folder = fields.text("mocks", problems);
     let instructions = fields.any_text("instructions", problems);
@@ -122,10 +123,26 @@ fn server(node: &Node, directory: &Path, problems: &mut Problems) -> Option<Serv
             let args = args.collect();
             ServerSource::Stdio { command, args, env: pairs(env), files }
         }
-        (_, Some(url), _) => ServerSource::Http { url, headers: pairs(headers) },
+        (_, Some(url), _) => {
+            let is_address = ["http://", "https://", "$"].iter().any(|start| url.starts_with(start));
+            if let Some(node) = written_url.filter(|_| !is_address) {
+                let problem = node.error("an address begins with `http://` or `https://`");
+                problems.push(if url.contains("://") {
+                    problem
+                } else {
+                    problem.help(format!("write `http://{url}`"))
+                });
+            }
+            ServerSource::Http { url, headers: pairs(headers) }
+        }
         (_, _, Some(folder)) => {
             let shown = |path: &Path| path.display().to_string();
             let own = MockFolder { path: path::resolve(directory, &folder), shown: &shown };
+            if !own.path.is_dir() {
+                let place = node.get("mocks").unwrap_or(node);
+                problems.push(place.error(format!("there is no folder `{folder}`")));
+                return None;
+            }
             let mut finish = |fields: Fields<'_>, problems: &mut Problems| fields.finish(problems);
             let found = folder::read_server(&[own], &mut finish, problems);
             if found.tools.is_empty() {
@@ -156,11 +173,35 @@ fn tool(name: &str, node: &Node, directory: &Path, problems: &mut Problems) -> O
             None
         }
     });
+    if let Some(node) = fields.get("input_schema") {
+        check_types(node, problems);
+    }
     let expect = fields.get("expect").map_or_else(Vec::new, |node| guards::read(node, "`expect`", problems));
     let answers = answers(&mut fields, directory, problems, tool_answer);
     fields.finish(problems);
     names::check(node, &Scope::of_tool(input_schema.as_ref()), directory, problems);
     Some(MockedTool { name: name.to_owned(), description, input_schema, expect, answers })
+}
+
+/// Reports types of arguments that JSON Schema does not have.
+fn check_types(schema: &Node, problems: &mut Problems) {
+    const TYPES: [&str; 7] = ["string", "number", "integer", "boolean", "object", "array", "null"];
+    if let Some(node) = schema.get("type")
+        && let Some(written) = node.as_str()
+        && !TYPES.contains(&written)
+    {
+        let problem = node.error(format!("`{written}` is not a type of JSON Schema"));
+        problems.push(match model::nearest(written, TYPES) {
+            Some(near) => problem.suggest(Some(near)),
+            None => problem.help(format!("types: {}", TYPES.join(", "))),
+        });
+    }
+    if let Some(items) = schema.get("items") {
+        check_types(items, problems);
+    }
+    if let Some(NodeKind::Map(properties)) = schema.get("properties").map(|node| &node.kind) {
+        properties.iter().for_each(|(_, property)| check_types(property, problems));
+    }
 }
 
 /// Reads `answers`, or the single answer in the map itself.
@@ -176,6 +217,11 @@ fn answers(
     let single = read(fields, directory, &mut own);
     match (items, single) {
         (Some(items), single) => {
+            if items.is_empty()
+                && let Some(node) = fields.get("answers")
+            {
+                problems.push(node.warning("`answers` is empty, so no call gets an answer"));
+            }
             if single.is_some() {
                 problems.push(fields.node().error("a mock has `answers` or an answer of its own, not both"));
             }
@@ -256,6 +302,12 @@ fn only<const N: usize>(
     match (given.next(), given.next()) {
         (Some(reply), None) => Some(reply),
         (None, _) if keys.iter().any(|key| fields.key_span(key).is_some()) => None,
+        // A misspelt key is reported as such.
+        (None, _)
+            if fields.unread().any(|(name, _)| fields.meant_by(&name.value).is_some_and(|key| keys.contains(&key))) =>
+        {
+            None
+        }
         (first, _) => {
             let how = if first.is_some() { "only one" } else { "one" };
             problems.push(fields.node().error(format!("{} needs {how} of {kinds}", fields.what())));
@@ -387,7 +439,16 @@ mock_commands:
             ("mcp_servers: [a]", "`mcp_servers` must be a map of names, not a list"),
             ("mcp_servers: { a__b: { tools: {} } }", "`a__b` is not a valid name in `mcp_servers`"),
             ("mcp_servers: { a: {} }", "an MCP server has one of `command`, `url`, `tools` and `mocks`"),
-            ("mcp_servers: { a: { url: x, args: [y] } }", "`args` belongs to `command`"),
+            ("mcp_servers: { a: { url: 'http://x', args: [y] } }", "`args` belongs to `command`"),
+            ("mcp_servers: { a: { url: 'localhost:80/mcp' } }", "an address begins with `http://` or `https://`"),
+            ("mcp_servers: { a: { mocks: no-such } }", "there is no folder `no-such`"),
+            ("mcp_servers: { a: { tools: { t: { anwser: x } } } }", "unknown key `anwser` in a mocked tool"),
+            ("mock_commands: { gh: { stdot: x } }", "unknown key `stdot` in a mocked program"),
+            ("mock_commands: { gh: { answers: [] } }", "`answers` is empty, so no call gets an answer"),
+            (
+                "mcp_servers: { a: { tools: { t: { answer: x, input_schema: { properties: { n: { type: strnig } } } } } } }",
+                "`strnig` is not a type of JSON Schema",
+            ),
             (
                 "mcp_servers: { a: { tools: { t: {} } } }",
                 "a mocked tool needs one of `answer`, `error`, `fault` and `play`",

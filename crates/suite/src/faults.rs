@@ -112,7 +112,8 @@ fn slow_stream(node: &Node, problems: &mut Problems) -> Option<FaultAction> {
 }
 
 fn tool_fails(node: &Node, problems: &mut Problems) -> Option<FaultAction> {
-    let mut fields = Fields::of(node, "`tool_fails`", problems)?;
+    const SYNONYMS: [(&str, &str); 3] = [("cmd", "command"), ("program", "command"), ("tool", "command")];
+    let mut fields = Fields::of(node, "`tool_fails`", problems)?.with_synonyms(&SYNONYMS);
     let command = fields.required_text("command", problems);
     let is_name = |name: &str| {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '+');

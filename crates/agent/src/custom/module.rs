@@ -47,7 +47,8 @@ impl Module {
     pub(super) fn read<'a>(node: &'a Node, directory: &Path, problems: &mut Problems) -> Option<(Self, &'a Node)> {
         let before = problems.len();
         without_functions(node, "custom", problems);
-        let mut fields = Fields::of(node, "a `custom` agent", problems)?;
+        const SYNONYMS: [(&str, &str); 2] = [("file", "module"), ("path", "module")];
+        let mut fields = Fields::of(node, "a `custom` agent", problems)?.with_synonyms(&SYNONYMS);
         fields.get("type");
         let place = fields.get("module").unwrap_or(node);
         let file = fields.required_text("module", problems);

@@ -60,7 +60,8 @@ impl ProgramConfig {
     pub(super) fn read(node: &Node, problems: &mut Problems) -> Option<Self> {
         let before = problems.len();
         without_functions(node, "subprocess", problems);
-        let mut fields = Fields::of(node, "a `subprocess` agent", problems)?;
+        const SYNONYMS: [(&str, &str); 3] = [("cmd", "command"), ("run", "command"), ("program", "command")];
+        let mut fields = Fields::of(node, "a `subprocess` agent", problems)?.with_synonyms(&SYNONYMS);
         fields.get("type");
         let mut words =
             fields.require("command", problems).and_then(|node| command(node, problems)).unwrap_or_default();

@@ -119,7 +119,10 @@ fn several_keys(fields: &Fields<'_>) -> Option<Diagnostic> {
     let problem = Diagnostic::error("an assertion has no `type`").at(fields.node().source.excerpt(kind.span));
     let kind = &kind.value;
     let help = format!("for the type `{kind}`, write `{kind}: {{…}}` and put {} into the braces", others.join(" and "));
-    Some(problem.help(help).help(format!("or write `type: {kind}`, with a key for each field")))
+    let problem = problem.help(help).help(format!("or write `type: {kind}`, with a key for each field"));
+    // A forgotten `-` makes one entry of two assertions.
+    let [other] = others.as_slice() else { return Some(problem) };
+    Some(problem.help(format!("or begin {other} with `- `, if it is an assertion of its own")))
 }
 
 /// Returns a key that is not one of the common ones but similar to one, and that one.

@@ -177,6 +177,22 @@ fn every_yaml_and_json_block_can_be_parsed() {
 }
 
 #[test]
+fn every_configuration_in_the_documentation_is_valid() {
+    let mut wrong = Vec::new();
+    for path in pages() {
+        let blocks = Page::read(&path).blocks.into_iter();
+        for block in blocks.filter(|block| block.file().as_deref() == Some("trialrun.yaml")) {
+            let project = tempfile::tempdir().unwrap();
+            std::fs::write(project.path().join("trialrun.yaml"), &block.code).unwrap();
+            let ran = Command::new(PROGRAM).arg("config").current_dir(project.path()).output().unwrap();
+            let problems = String::from_utf8_lossy(&ran.stderr);
+            wrong.extend((!ran.status.success()).then(|| format!("{path}: {problems}\n{}", block.code)));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
 fn images_in_the_documentation_have_the_tested_versions_of_agents() {
     let tested = std::fs::read_to_string(root().join("scripts/agents")).unwrap();
     let mut packages = 0;

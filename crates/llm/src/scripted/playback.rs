@@ -32,8 +32,8 @@ struct State {
     faulted: Option<(ConversationKey, ServedFault)>,
     /// Tool calls and texts of all replies.
     replied: Vec<Block>,
-    /// The first call of a tool that the agent did not offer.
-    unoffered: Option<String>,
+    /// The first call that the script makes wrongly.
+    mistake: Option<String>,
 }
 
 /// Conversation and instance from which a request takes its steps.
@@ -105,10 +105,10 @@ impl Playback {
         self.state().replied.clone()
     }
 
-    /// Returns a description of the first call of a tool that the agent did not offer to its model. No agent can run such a
-    /// call, so what follows from it is the script's doing.
-    pub fn unoffered_call(&self) -> Option<String> {
-        self.state().unoffered.clone()
+    /// Returns a description of the first call of a tool that the agent did not offer to its model, or with an argument
+    /// that the tool does not have. No agent can run such a call, so what follows from it is the script's doing.
+    pub fn wrong_call(&self) -> Option<String> {
+        self.state().mistake.clone()
     }
 
     /// Returns the number of requests, including side requests.
@@ -206,8 +206,8 @@ impl Playback {
             state.steps.push(model::Step::RequestCheck { step: number, met: checked.met, reason });
         }
         let reply = step.reply(request, &self.context, &label);
-        if state.unoffered.is_none() {
-            state.unoffered = step.unoffered(request);
+        if state.mistake.is_none() {
+            state.mistake = step.mistake(request);
         }
         let is_kept = |block: &&Block| matches!(block, Block::ToolUse { .. } | Block::Text { .. });
         state.replied.extend(reply.content.iter().filter(is_kept).cloned());
@@ -592,13 +592,33 @@ mod tests {
             let tool = |name: &str| ToolSpec { name: name.into(), ..ToolSpec::default() };
             let request = Request { tools: vec![tool("Read"), tool("Bash"), tool("tool_search")], ..asks("x") };
             let _ = playback.respond(&request).await;
-            let unoffered = playback.unoffered_call();
-            assert_eq!(unoffered.is_some(), expected.is_some(), "{step}: {unoffered:?}");
-            assert!(unoffered.unwrap_or_default().contains(expected.unwrap_or_default()), "{step}");
+            let wrong = playback.wrong_call();
+            assert_eq!(wrong.is_some(), expected.is_some(), "{step}: {wrong:?}");
+            assert!(wrong.unwrap_or_default().contains(expected.unwrap_or_default()), "{step}");
         }
         let playback = play("steps: [{tools: [{name: read}]}]");
         let _ = playback.respond(&Request { tools: Vec::new(), conversation: Conversation::main(), ..asks("x") }).await;
-        assert_eq!(playback.unoffered_call(), None, "where the tools are is not known");
+        assert_eq!(playback.wrong_call(), None, "where the tools are is not known");
+    }
+
+    #[tokio::test]
+    async fn a_call_with_an_argument_that_its_tool_does_not_have_is_known() {
+        let mistake = "s.yaml:1:25: the script calls `Edit` with `old_str`, which is not one of its arguments; did you \
+                       mean `old_string`? (it has path, old_string)";
+        for (call, is_closed, expected) in [
+            ("{name: Edit, input: {path: a, old_str: b}}", true, Some(mistake)),
+            ("{name: Edit, input: {path: a, old_str: b}}", false, None),
+            ("{name: Edit, input: {path: a, old_str: b}, offered: false}", true, None),
+            ("{name: Edit, input: {path: a}}", true, None),
+            ("{name: Edit, input: text}", true, None),
+        ] {
+            let playback = play(&format!("steps: [{{tools: [{call}]}}]"));
+            let properties = json!({"path": {"type": "string"}, "old_string": {"type": "string"}});
+            let input_schema = json!({"type": "object", "properties": properties, "additionalProperties": !is_closed});
+            let tool = ToolSpec { name: "Edit".into(), input_schema, ..ToolSpec::default() };
+            let _ = playback.respond(&Request { tools: vec![tool], ..asks("x") }).await;
+            assert_eq!(playback.wrong_call().as_deref(), expected, "{call}");
+        }
     }
 
     #[tokio::test]

@@ -28,7 +28,8 @@ impl Script {
 }
 
 fn script(node: &Node, problems: &mut Problems) -> Option<Script> {
-    let mut fields = Fields::of(node, "a script", problems)?;
+    const SYNONYMS: [(&str, &str); 3] = [("responses", "steps"), ("messages", "steps"), ("turns", "steps")];
+    let mut fields = Fields::of(node, "a script", problems)?.with_synonyms(&SYNONYMS);
     let main = match node.get("conversations") {
         Some(_) => fields.get("steps"),
         None => fields.require("steps", problems),
@@ -129,7 +130,9 @@ fn step(node: &Node, problems: &mut Problems) -> Option<Step> {
 }
 
 fn call(node: &Node, problems: &mut Problems) -> Option<Call> {
-    let mut fields = Fields::of(node, "a tool call", problems)?;
+    const SYNONYMS: [(&str, &str); 4] =
+        [("tool", "name"), ("arguments", "input"), ("args", "input"), ("params", "input")];
+    let mut fields = Fields::of(node, "a tool call", problems)?.with_synonyms(&SYNONYMS);
     let name = fields.required_text("name", problems);
     let input = match fields.get("input") {
         None => Value::Object(Map::new()),
@@ -138,13 +141,32 @@ fn call(node: &Node, problems: &mut Problems) -> Option<Call> {
                 let problem = format!("`input` must be a map of arguments or a string, not {}", input.kind_name());
                 problems.push(input.error(problem));
             }
+            misspelt_placeholders(input, problems);
             input.to_json()
         }
     };
     let id = fields.text("id", problems);
     let is_offered = fields.boolean("offered", problems).unwrap_or(true);
+    let place = fields.get("name").map_or_else(|| node.excerpt(), Node::excerpt).to_string();
     fields.finish(problems);
-    Some(Call { name: name?, input, id, is_offered })
+    Some(Call { name: name?, input, id, is_offered, place })
+}
+
+/// Warns about texts in the arguments `node` that begin with the placeholder of the sandbox in another case of letters.
+fn misspelt_placeholders(node: &Node, problems: &mut Problems) {
+    const NAME: &str = "$SANDBOX";
+    match &node.kind {
+        NodeKind::Map(entries) => entries.iter().for_each(|(_, value)| misspelt_placeholders(value, problems)),
+        NodeKind::List(items) => items.iter().for_each(|item| misspelt_placeholders(item, problems)),
+        NodeKind::String(text) => {
+            let Some((written, rest)) = text.split_at_checked(NAME.len()) else { return };
+            if written != NAME && written.eq_ignore_ascii_case(NAME) && (rest.is_empty() || rest.starts_with('/')) {
+                let problem = node.warning(format!("`{written}` is not a placeholder, so it is sent as it is"));
+                problems.push(problem.suggest(Some(NAME)));
+            }
+        }
+        _ => {}
+    }
 }
 
 fn usage(node: &Node, problems: &mut Problems) -> Option<Tokens> {
@@ -163,7 +185,16 @@ fn usage(node: &Node, problems: &mut Problems) -> Option<Tokens> {
 fn stop_reason(fields: &mut Fields<'_>, key: &'static str, problems: &mut Problems) -> Option<StopReason> {
     let indices: Vec<(&'static str, usize)> =
         STOP_REASONS.iter().enumerate().map(|(index, (name, _))| (*name, index)).collect();
-    let at = fields.choice(key, &indices, problems)?;
+    let known = problems.len();
+    let at = fields.choice(key, &indices, problems);
+    // The names of OpenAI.
+    let of_openai = [("stop", "end_turn"), ("length", "max_tokens"), ("tool_calls", "tool_use")];
+    let written = fields.get(key).and_then(Node::as_str);
+    let meant = of_openai.iter().find(|(name, _)| Some(*name) == written);
+    if let Some((problem, (_, meant))) = problems.get_mut(known).zip(meant) {
+        problem.help = vec![format!("did you mean `{meant}`?")];
+    }
+    let at = at?;
     STOP_REASONS.get(at).map(|(_, reason)| reason.clone())
 }
 
@@ -369,6 +400,11 @@ steps:
         let first = |text: &str| problems(text).swap_remove(0);
         assert_eq!(first("[]"), "1:1: a script must be a map, not a list");
         assert_eq!(first("{step: []}"), "1:2: unknown key `step` in a script / did you mean `steps`?");
+        assert_eq!(problems("responses: []"), ["1:1: unknown key `responses` in a script / did you mean `steps`?"]);
+        assert_eq!(
+            problems("steps: [{tools: [{name: a, arguments: {}}]}]"),
+            ["1:28: unknown key `arguments` in a tool call / did you mean `input`?"]
+        );
         assert!(first("steps: [{}]").starts_with("1:9: this step is empty"));
         assert!(first("steps: [{text: a, repeat: forever}, {text: b}]").starts_with("1:9: this step repeats forever"));
         assert!(
@@ -378,6 +414,22 @@ steps:
         assert!(first("steps: [{repeat: 2, fault: {kind: cut, times: 2}}]").contains("both say how often"));
         assert!(first("conversations: [{match: {}, steps: [{text: a}]}]").contains("it would match every request"));
         assert!(first("steps: [{text: a, expect_request: {}}]").contains("expects nothing"));
+    }
+
+    #[test]
+    fn reasons_of_other_vendors_and_misspelt_placeholders_get_a_suggestion() {
+        let first = |text: &str| problems(text).swap_remove(0);
+        for (written, meant) in [("stop", "end_turn"), ("length", "max_tokens"), ("tool_calls", "tool_use")] {
+            let help = format!("not `{written}` / did you mean `{meant}`?");
+            let found = first(&format!("steps: [{{text: a, stop: {written}}}]"));
+            assert!(found.ends_with(&help), "{found}");
+        }
+        let script = specimen::script(
+            "steps: [{tools: [{name: Read, input: {path: [$sandbox/a, $SANDBOX/a, $sandboxes, echo $sandbox]}}]}]",
+        );
+        let warnings: Vec<&str> = script.warnings.iter().map(|warning| warning.message.as_str()).collect();
+        assert_eq!(warnings, ["`$sandbox` is not a placeholder, so it is sent as it is"]);
+        assert_eq!(script.warnings[0].help, ["did you mean `$SANDBOX`?"]);
     }
 
     #[test]
@@ -413,7 +465,13 @@ steps:
         let [first, second, third] = &script.steps[..] else { panic!("{script:?}") };
         assert_eq!(
             first.tools,
-            [Call { name: "Bash".into(), input: Value::Object(Map::new()), id: None, is_offered: true }]
+            [Call {
+                name: "Bash".into(),
+                input: Value::Object(Map::new()),
+                id: None,
+                is_offered: true,
+                place: "s.yaml:1:39".into(),
+            }]
         );
         assert_eq!(first.tokens, Tokens { input: 5, ..Tokens::default() });
         assert_eq!((first.delay, first.stop.clone()), (Duration::from_secs(30), Some(StopReason::Refusal)));

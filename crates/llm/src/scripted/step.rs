@@ -41,6 +41,8 @@ pub(super) struct Call {
     pub(super) id: Option<String>,
     /// False if the script calls the tool although the agent does not offer it.
     pub(super) is_offered: bool,
+    /// Location `file:line:column` of its name, for messages.
+    pub(super) place: String,
 }
 
 /// Number of requests that a step answers.
@@ -51,9 +53,35 @@ pub(super) enum Times {
 }
 
 impl Step {
+    /// Describes the first call that the script makes wrongly: with an argument that its tool does not accept, or of a tool
+    /// that `request` does not offer.
+    pub(super) fn mistake(&self, request: &Request) -> Option<String> {
+        self.unoffered(request).or_else(|| self.wrong_argument(request))
+    }
+
+    /// Describes the first argument that its tool, according to the schema in `request`, refuses.
+    fn wrong_argument(&self, request: &Request) -> Option<String> {
+        let calls = self.tools.iter().filter(|call| call.is_offered && self.fault.is_none());
+        calls.into_iter().find_map(|call| {
+            let schema = &request.tools.iter().find(|tool| tool.name == call.name)?.input_schema;
+            let known = schema.get("properties")?.as_object()?;
+            if schema.get("additionalProperties") != Some(&Value::Bool(false)) {
+                return None;
+            }
+            let wrong = call.input.as_object()?.keys().find(|key| !known.contains_key(*key))?;
+            let near = nearest(wrong, known.keys().map(String::as_str));
+            let hint = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+            let all = known.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+            let (place, name) = (&call.place, &call.name);
+            Some(format!(
+                "{place}: the script calls `{name}` with `{wrong}`, which is not one of its arguments{hint} (it has {all})"
+            ))
+        })
+    }
+
     /// Describes the first call of a tool that `request` does not offer. A request without tools may offer them in a way
     /// that is not known here.
-    pub(super) fn unoffered(&self, request: &Request) -> Option<String> {
+    fn unoffered(&self, request: &Request) -> Option<String> {
         let is_known = |call: &&Call| {
             let name = call.name.strip_prefix("functions.").unwrap_or(&call.name);
             request.tools.is_empty() || request.tool_names().any(|known| known == name)
@@ -69,7 +97,7 @@ impl Step {
             None => String::new(),
         };
         let known = request.tool_names().collect::<Vec<_>>().join(", ");
-        let (place, name) = (&self.place, &call.name);
+        let (place, name) = (&call.place, &call.name);
         Some(format!(
             "{place}: the script calls `{name}`, which the agent does not offer to its model{hint} (it offers {known})"
         ))

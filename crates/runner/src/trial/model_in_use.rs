@@ -269,7 +269,7 @@ impl ModelInUse {
         if matches!(ending, Ending::Cancelled) {
             return;
         }
-        if let Some(reason) = playback.unoffered_call() {
+        if let Some(reason) = playback.wrong_call() {
             turn.warn(reason.clone());
             turn.excuse(Ending::InvalidTest { reason });
         }

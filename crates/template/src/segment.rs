@@ -107,7 +107,10 @@ impl Splitter<'_> {
             Ok(Some(tag)) => Ok(self.literal(open, tag.end)),
             Ok(None) => Err(TemplateError::new(format!("this `{}` is not closed", &self.text[open..open + 2]))
                 .at(open..open + 2)
-                .help("a quote or bracket inside it is not closed")),
+                .help(match has_single_brace(&self.text[start..]) {
+                    true => "it is closed with two braces, `}}`",
+                    false => "a quote or bracket inside it is not closed",
+                })),
             Err(error) => Err(error),
         }
     }
@@ -168,6 +171,12 @@ fn strip_indent(text: &str, whole: bool) -> &str {
         Some(line) if text[line..].chars().all(|c| c == ' ' || c == '\t') => &text[..line],
         _ => text,
     }
+}
+
+/// Returns `true` if the first closing delimiter in `text` is a single brace that closes nothing.
+fn has_single_brace(text: &str) -> bool {
+    let first = text.find(['}', '{', '"', '\'', '(', '[']).map(|at| &text[at..]);
+    first.is_some_and(|rest| rest.starts_with('}') && !rest.starts_with("}}"))
 }
 
 fn next_opening(text: &str, from: usize) -> Option<usize> {

@@ -52,6 +52,7 @@ fn invalid_expressions_get_a_suggestion() {
     check("{{ if }}", "expected an expression instead of `if`", "if", "`if` is a word of the template language");
     check("{{ 'don\\t' + 'x\\q' }}", "unknown escape `\\q`", "\\q", "a backslash itself is written `\\\\`");
     check("{{ don't }} }}", "this `{{` is not closed", "{{", "a quote or bracket inside it is not closed");
+    check("{{ a } b {{ c }}", "this `{{` is not closed", "{{", "it is closed with two braces, `}}`");
     check("{{{ x }}}", "expected `:` instead of `}`", "}", "");
 }
 

@@ -123,7 +123,7 @@ impl Session {
         all.extend(unknown_cases(&cases, &suites));
         all.extend(baseline_without_skill(overrides, &plan));
         all.extend(unknown_tags(&chosen.tags, &tags().collect()));
-        all.extend(skipped_in_ci(self, &plan));
+        all.extend(skipped_by_only(self, &plan));
         all.extend(missing_programs(self, &plan));
         let missing = missing_variables(self, &agents, &plan);
         // Other problems with a value that is not filled in only follow from that.
@@ -327,17 +327,21 @@ fn baseline_without_skill(overrides: &Overrides, plan: &Plan) -> Option<Diagnost
     })
 }
 
-/// Returns an error for each file in which `only: true` skips cases, if this is a CI job: it is meant for work on one
-/// case, and forgetting it would leave the others untested.
-fn skipped_in_ci(session: &Session, plan: &Plan) -> Vec<Diagnostic> {
+/// Returns a warning for each file in which `only: true` skips cases, or an error if this is a CI job: it is meant for
+/// work on one case, and forgetting it would leave the others untested.
+fn skipped_by_only(session: &Session, plan: &Plan) -> Vec<Diagnostic> {
     let mut files: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     let skipped = plan.trials.iter().map(|trial| &trial.case).filter(|case| suite::is_skipped_by_only(case));
-    for case in skipped.filter(|_| session.is_ci()) {
+    for case in skipped {
         files.entry(&*case.source.file).or_default().insert(&*case.id);
     }
     let error = |(file, cases): (&str, BTreeSet<&str>)| {
         let message = format!("`only: true` skips {} of `{file}`", report::counted(cases.len(), "other case"));
-        Diagnostic::error(message).help("remove `only: true`: in CI (the variable `CI` is set) every case must run")
+        if session.is_ci() {
+            Diagnostic::error(message).help("remove `only: true`: in CI (the variable `CI` is set) every case must run")
+        } else {
+            Diagnostic::warning(message).help("remove `only: true` when the case is done; in CI it is an error")
+        }
     };
     files.into_iter().map(error).collect()
 }

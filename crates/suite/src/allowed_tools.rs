@@ -77,6 +77,32 @@ pub fn fault(token: &str) -> Option<&'static str> {
     }
 }
 
+/// Returns the known tool that differs from the one in `token` in one letter, or in the order of two. The names of other
+/// tools are not known, so a plural and a name that differs only in the case of its letters may be right.
+pub fn misspelt(token: &str) -> Option<&'static str> {
+    let (name, _) = parts(token);
+    let known = || model::tool::TOOLS.iter().map(|tool| tool.name);
+    if name.len() < 4 || known().any(|tool| tool.eq_ignore_ascii_case(name.strip_suffix('s').unwrap_or(&name))) {
+        return None;
+    }
+    known().find(|tool| tool.len() > 3 && is_one_mistake(&name, tool))
+}
+
+/// Returns `true` if one letter of `written` is wrong, missing or superfluous, or two neighbours are exchanged.
+pub fn is_one_mistake(written: &str, meant: &str) -> bool {
+    let (mut written, mut meant): (Vec<char>, Vec<char>) = (written.chars().collect(), meant.chars().collect());
+    let same = written.iter().zip(&meant).take_while(|(a, b)| a == b).count();
+    let (mut written, mut meant) = (written.split_off(same), meant.split_off(same));
+    while written.last().is_some() && written.last() == meant.last() {
+        written.pop();
+        meant.pop();
+    }
+    match (written.as_slice(), meant.as_slice()) {
+        ([a, b], [c, d]) => (a, b) == (d, c),
+        (written, meant) => written.len() < 2 && meant.len() < 2,
+    }
+}
+
 /// Returns the name and the scopes of one tool.
 fn parts(token: &str) -> (String, Vec<String>) {
     let Some((name, rest)) = token.split_once('(') else {
@@ -123,6 +149,23 @@ mod tests {
     fn a_tool_without_scopes_is_allowed_without_restriction() {
         assert_eq!(read("Bash(git *) Bash"), ["Bash"]);
         assert_eq!(read("Bash Bash(git *)"), ["Bash"]);
+    }
+
+    #[test]
+    fn a_name_with_one_mistake_means_the_known_tool() {
+        for (token, meant) in [
+            ("Edti", Some("Edit")),
+            ("Bsah(git *)", Some("Bash")),
+            ("WebFeth", Some("WebFetch")),
+            ("Writte", Some("Write")),
+            ("Edit", None),
+            ("Tasks", None),
+            ("read", None),
+            ("Gold", None),
+            ("mcp__a__b", None),
+        ] {
+            assert_eq!(misspelt(token), meant, "{token}");
+        }
     }
 
     #[test]

@@ -173,6 +173,9 @@ fn tools(node: &Node, problems: &mut Problems) -> Vec<String> {
         for token in allowed_tools::tokens(&written) {
             if let Some(fault) = allowed_tools::fault(&token) {
                 problems.push(node.error(format!("`{token}` in `allowed-tools` {fault}")));
+            } else if let Some(near) = allowed_tools::misspelt(&token) {
+                let problem = node.warning(format!("`{token}` in `allowed-tools` is not a known tool"));
+                problems.push(problem.suggest(Some(near)));
             }
             found.push(token);
         }

@@ -136,6 +136,7 @@ impl Reading<'_> {
         let affixes = (option("prefix"), option("suffix"));
         let rendered = self.prompt_text(prompt, affixes, &values, &variables, &mut broken);
         let rendered = rendered.unwrap_or_default();
+        broken.extend(open_brace(&prompt.text, &vars));
 
         let mut transforms: Vec<Node> = provider.iter().filter_map(|provider| provider.transform.clone()).collect();
         transforms.extend(test.option("transform").or_else(|| test.option("postprocess")).cloned());
@@ -186,6 +187,10 @@ impl Reading<'_> {
             broken.push(test.at.error("no assertion has a weight above 0, so any answer passes"));
         } else if let Some(threshold) = test.threshold {
             case.ruling.scoring = Some(Scoring::with_share(total, threshold));
+        }
+        if test.broken.iter().any(|problem| problem.help.iter().any(|help| help == "did you mean `vars`?")) {
+            // They are the variables under the misspelt key.
+            broken.retain(|problem| !problem.message.starts_with("unknown variable `"));
         }
         case.broken = broken;
         case
@@ -274,6 +279,16 @@ impl Reading<'_> {
             (None, None) => Err("the function does not return `{output}`".to_owned()),
         }
     }
+}
+
+/// Reports `{{ name }` in a prompt, which nunjucks refuses, if `name` is a variable.
+fn open_brace(prompt: &Node, vars: &[(String, Node)]) -> Option<model::Diagnostic> {
+    let text = prompt.as_str()?;
+    let opened = text.match_indices("{{").map(|(at, _)| &text[at + 2..]).filter(|rest| !rest.contains("}}"));
+    let mut names = opened.filter_map(|rest| Some(rest.split_once('}')?.0.trim()));
+    let name = names.find(|name| vars.iter().any(|(known, _)| known == name))?;
+    let problem = prompt.error(format!("this `{{{{` of the variable `{name}` is not closed"));
+    Some(problem.help(format!("write `{{{{ {name} }}}}`")))
 }
 
 /// Returns the number of repetitions in an option.

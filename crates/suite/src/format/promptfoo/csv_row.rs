@@ -1,11 +1,12 @@
 //! Tests in tables: columns are variables, except for those that begin with two underscores.
 
 use model::decode::Problems;
-use model::{Node, NodeKind};
+use model::{Diagnostic, Node, NodeKind, Spanned, nearest};
 
 use super::assertion::{TYPES, Threshold};
 use super::file::{self, FILE};
 use super::reading::{map, node, text};
+use crate::allowed_tools::is_one_mistake;
 use crate::coverage::{KeyLog, Treatment};
 
 /// Types whose value in a cell is a list, separated by commas.
@@ -27,6 +28,9 @@ const WITH_THRESHOLD: [&str; 12] = [
     "similar",
 ];
 
+/// Special columns, without the underscores before them.
+const COLUMNS: [&str; 7] = ["expected", "prefix", "suffix", "description", "providerOutput", "metric", "threshold"];
+
 /// Returns the threshold that an assertion of the type `kind` has if its cell has none.
 fn usual_threshold(kind: &str) -> Option<f64> {
     WITH_THRESHOLD.contains(&kind).then_some(if kind == "similar" { 0.8 } else { 0.75 })
@@ -37,6 +41,8 @@ pub(super) fn test(row: &Node, keys: &mut KeyLog, problems: &mut Problems) -> No
     let NodeKind::Map(cells) = &row.kind else { return row.clone() };
     let (mut vars, mut asserts, mut options, mut fields) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let (mut metric, mut metadata, mut thresholds) = (None, Vec::new(), Vec::new());
+    let at_header =
+        |name: &Spanned<String>, message: String| Diagnostic::error(message).at(row.source.excerpt(name.span));
     for (name, cell) in cells {
         let key = name.value.trim();
         let value = cell.as_str().unwrap_or_default();
@@ -46,13 +52,14 @@ pub(super) fn test(row: &Node, keys: &mut KeyLog, problems: &mut Problems) -> No
                     .iter()
                     .any(|special| key.starts_with(special))
                 {
-                    let problem = row.error(format!("the column `{key}` begins with a single underscore"));
+                    let problem = at_header(name, format!("the column `{key}` begins with a single underscore"));
                     problems.push(problem.help(format!("write `_{key}`, or the column is a variable")));
                 }
                 vars.push((key.to_owned(), cell.clone()));
             }
             Some(special) if special.starts_with("expected") => {
                 if !value.trim().is_empty() {
+                    problems.extend(misspelt_type(value.trim(), cell));
                     asserts.push(assertion(value.trim(), cell, keys));
                 }
             }
@@ -85,7 +92,11 @@ pub(super) fn test(row: &Node, keys: &mut KeyLog, problems: &mut Problems) -> No
                     _ => problems.push(row.error(format!("the column `{key}` or its value `{value}` is not valid"))),
                 }
             }
-            Some(_) => problems.push(row.error(format!("the column `{key}` has no meaning"))),
+            Some(special) => {
+                let near = nearest(special, COLUMNS).map(|near| format!("__{near}"));
+                let problem = at_header(name, format!("the column `{key}` has no meaning"));
+                problems.push(problem.suggest(near.as_deref()));
+            }
         }
     }
     for (index, assertion) in asserts.iter_mut().enumerate() {
@@ -105,6 +116,17 @@ pub(super) fn test(row: &Node, keys: &mut KeyLog, problems: &mut Problems) -> No
         fields.push(("metadata".to_owned(), map(row, metadata)));
     }
     map(row, fields)
+}
+
+/// Warns about a cell that begins with what is nearly a type of assertion, because it is compared as text.
+fn misspelt_type(written: &str, cell: &Node) -> Option<Diagnostic> {
+    let (head, _) = written.split_once(':').filter(|_| split_type(written).is_none())?;
+    let bare = head.strip_prefix("not-").unwrap_or(head);
+    let near = TYPES.iter().find(|known| bare.len() > 3 && is_one_mistake(bare, known.name))?;
+    let problem =
+        cell.warning(format!("`{head}` is not a type of assertion, so the answer must equal this whole text"));
+    let prefix = if bare == head { "" } else { "not-" };
+    Some(problem.suggest(Some(&format!("{prefix}{}", near.name))))
 }
 
 fn number(text: &str) -> Option<f64> {
@@ -230,6 +252,12 @@ mod tests {
             ("trajectory:tool-used: search", json!({"type": "trajectory:tool-used", "value": "search"})),
         ] {
             assert_eq!(map(&cell, assertion(written, &cell, &mut keys)).to_json(), expected, "{written}");
+        }
+        let doubt = |written: &str| misspelt_type(written, &cell).map(|problem| problem.help);
+        assert_eq!(doubt("icontain:hi"), Some(vec!["did you mean `icontains`?".to_owned()]));
+        assert_eq!(doubt("not-contians: hi"), Some(vec!["did you mean `not-contains`?".to_owned()]));
+        for right in ["icontains:hi", "contents: hi", "hello: you", "file://a.js", "fn: output", "grade: x"] {
+            assert_eq!(doubt(right), None, "{right}");
         }
         let keys = keys.finish("t.csv", "promptfoo").keys;
         let consequences: Vec<&str> = keys.iter().filter_map(|key| key.consequence.as_deref()).collect();

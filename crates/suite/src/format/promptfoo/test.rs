@@ -197,7 +197,16 @@ impl Reading<'_> {
         let Some(source) = self.open(path, at, problems) else { return Vec::new() };
         let mut tabular = |delimiter: u8, problems: &mut Problems| {
             let rows = document::read_csv(&source, delimiter, problems);
-            rows.iter().map(|row| csv_row::test(row, &mut self.keys, problems)).collect::<Vec<_>>()
+            let known = problems.len();
+            let tests = rows.iter().map(|row| csv_row::test(row, &mut self.keys, problems)).collect::<Vec<_>>();
+            // Each row finds the same problems with the columns.
+            let own = problems.split_off(known);
+            for problem in own {
+                if !problems[known..].contains(&problem) {
+                    problems.push(problem);
+                }
+            }
+            tests
         };
         match ending(path).as_str() {
             "csv" => {

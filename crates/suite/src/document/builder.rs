@@ -144,7 +144,11 @@ impl<'a> Builder<'a> {
                         entries.push((name.clone(), value.clone()));
                     }
                 }
-                NodeKind::Map(entries)
+                match self.source.text.get(span.start()..span.end()) {
+                    // It is reported. As text, it causes no further problems.
+                    Some(written) if is_placeholder(written) => NodeKind::String(written.to_owned()),
+                    _ => NodeKind::Map(entries),
+                }
             }
         };
         let node = Node { kind, span, tag, source: Arc::clone(self.source) };
@@ -296,6 +300,17 @@ impl<'a> Builder<'a> {
             // The parser points to the comment; the mistake is on the line after it.
             at += next_line(self.source.text.get(at..).unwrap_or_default());
         }
+        // Only in a stream, a list can follow a map, as another document.
+        let line = self.source.text.get(..at).and_then(|before| before.rsplit('\n').next()).unwrap_or_default();
+        if matches!(error.kind(), ErrorKind::ExpectedBlockMappingKey) && self.earlier.is_some() && line == "- " {
+            at -= line.len();
+            message = Some("a list cannot follow a map");
+            help = Some("write a line `---` between the front matter and the cases");
+        }
+        if let Some((start, bracket)) = self.unclosed(error.kind(), at) {
+            (at, help) = (start, None);
+            message = Some(if bracket == '{' { "this `{` is never closed" } else { "this `[` is never closed" });
+        }
         let message = match (message, error.kind()) {
             (Some(message), _) => message.to_owned(),
             (None, ErrorKind::UnexpectedCharacter { character: '`' }) => "unexpected character: a backtick".to_owned(),
@@ -305,6 +320,22 @@ impl<'a> Builder<'a> {
             (None, _) => error.info(),
         };
         self.error(Span::new(at, at), message, help);
+    }
+
+    /// Returns the location of the open bracket, and the bracket, if the parser expected the rest of a collection at
+    /// `at`, on a line that is not indented more than that of the bracket.
+    fn unclosed(&self, kind: &ErrorKind, at: usize) -> Option<(usize, char)> {
+        let is_meant =
+            matches!(kind, ErrorKind::ExpectedFlowMappingSeparator | ErrorKind::ExpectedFlowSequenceSeparator);
+        let open = self.open.last().filter(|open| is_meant && open.style == StructureStyle::Flow)?;
+        let line = |at: usize| {
+            let start = self.source.text.get(..at)?.rfind('\n').map_or(0, |end| end + 1);
+            let line = self.source.text.get(start..)?;
+            Some((start, line.len() - line.trim_start_matches(' ').len()))
+        };
+        let ((first, above), (second, below)) = (line(open.span.start())?, line(at)?);
+        let bracket = self.source.text.get(open.span.start()..)?.chars().next()?;
+        (first != second && below <= above).then_some((open.span.start(), bracket))
     }
 
     /// Returns every document.
@@ -369,6 +400,12 @@ fn as_key(node: &Node) -> (Key, Option<Diagnostic>) {
     match &node.kind {
         NodeKind::String(value) if node.tag.is_none() => (name(value), None),
         NodeKind::String(value) => (name(value), Some(node.error("a key cannot have a tag"))),
+        NodeKind::Map(_) if let Some(place) = placeholder_around(node) => {
+            let text = node.source.text.get(place.start()..place.end()).unwrap_or_default();
+            let problem = Diagnostic::error("YAML reads a placeholder without quotes as a map");
+            let problem = problem.at(node.source.excerpt(place)).help(format!("put it in quotes: `\"{text}\"`"));
+            (name(written), Some(problem))
+        }
         NodeKind::List(_) | NodeKind::Map(_) => {
             (name(written), Some(node.error(format!("a key must be a string, not {}", node.kind_name()))))
         }
@@ -378,6 +415,19 @@ fn as_key(node: &Node) -> (Key, Option<Diagnostic>) {
             (name(written), Some(problem.help(format!("put it in quotes: `\"{written}\"`"))))
         }
     }
+}
+
+/// Returns `true` if `written`, which is a map, is a placeholder: `{{ name }}`.
+fn is_placeholder(written: &str) -> bool {
+    let inside = written.strip_prefix("{{").and_then(|rest| rest.strip_suffix("}}"));
+    inside.is_some_and(|inside| !inside.contains(['{', '}']))
+}
+
+/// Returns the location of the placeholder whose inner braces are the map `node`.
+fn placeholder_around(node: &Node) -> Option<Span> {
+    let (start, end) = (node.span.start().checked_sub(1)?, node.span.end() + 1);
+    node.source.text.get(start..end).filter(|written| is_placeholder(written))?;
+    Some(Span::new(start, end))
 }
 
 /// Text after `!!` in the tag that JavaScript's YAML parsers use for regular expressions. YAML itself has no such tag.

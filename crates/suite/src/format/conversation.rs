@@ -35,14 +35,17 @@ const TELLING: [&str; 5] = ["turns", "persona", "assertions", "user", "name"];
 const OWN: [&str; 8] =
     ["turns", "turn", "assertions", "expect", "says", "user_prompt", "user_prompts", "system_prompt"];
 
-/// Keys of tests that are common in other files.
-const COMMON: [&str; 4] = ["name", "id", "description", "tags"];
+/// Keys of tests, also those of other programs, that are common in other files.
+const COMMON: [&str; 5] = ["name", "id", "description", "tags", "prompt"];
 
 /// Keys that other programs use for a message from the user.
 const MESSAGE_KEYS: [&str; 6] = ["user", "content", "message", "text", "prompt", "input"];
 
 /// Top-level keys of other programs.
-const SYNONYMS: [(&str, &str); 7] = [
+const SYNONYMS: [(&str, &str); 10] = [
+    ("parametrize", "cases"),
+    ("examples", "cases"),
+    ("rows", "cases"),
     ("files", "fixtures"),
     ("messages", "turns"),
     ("conversation", "turns"),
@@ -123,10 +126,30 @@ pub fn misspelt_turns(root: &Node) -> Option<&str> {
         }
         _ => false,
     };
-    let found = entries
-        .iter()
-        .find(|(name, value)| (is_near(&name.value) && contains_turns(value)) || are_messages(&name.value, value));
+    // Keys of other programs often contain what is not a turn.
+    let are_turns = |name: &str, value: &Node| match &value.kind {
+        NodeKind::List(turns) => {
+            SYNONYMS.contains(&(name, "turns")) && count_turns(root) > 0 && turns.iter().any(is_turn)
+        }
+        _ => false,
+    };
+    let found = entries.iter().find(|(name, value)| {
+        (is_near(&name.value) && contains_turns(value))
+            || are_messages(&name.value, value)
+            || are_turns(&name.value, value)
+    });
     found.map(|(name, _)| name.value.as_str())
+}
+
+/// Returns `true` if `item` is a turn: a message from the user and what is expected of the reply, or only what the user
+/// `says`.
+fn is_turn(item: &Node) -> bool {
+    let NodeKind::Map(entries) = &item.kind else { return false };
+    let has_only = |known: &[&str]| entries.iter().all(|(key, _)| known.contains(&key.value.as_str()));
+    match item.get("expect").map(|expect| &expect.kind) {
+        Some(NodeKind::List(_)) => has_message(item) || sends(item),
+        _ => has_only(&["says"]) && has_message(item),
+    }
 }
 
 /// Returns `true` if a turn has a message from the user under `has_message` or a similar key.
@@ -147,7 +170,16 @@ fn count_turns(root: &Node) -> usize {
 
 /// Returns `true` if `root` has a simulated user.
 fn plays(root: &Node) -> bool {
-    root.get("user").is_some_and(|user| user.get("goal").is_some())
+    root.get("user").is_some_and(|user| user.get("goal").is_some() || has_misspelt_goal(user))
+}
+
+/// Returns `true` if a map has a text under a key that is similar to `goal`, and otherwise only keys of a simulated user.
+fn has_misspelt_goal(user: &Node) -> bool {
+    const OTHERS: [&str; 4] = ["persona", "stop_when", "max_turns", "model"];
+    let NodeKind::Map(entries) = &user.kind else { return false };
+    let is_goal = |key: &str, value: &Node| value.as_str().is_some() && nearest(key, ["goal"]).is_some();
+    let mut goals = entries.iter().filter(|(key, _)| !OTHERS.contains(&key.value.as_str()));
+    goals.next().is_some_and(|(key, value)| is_goal(&key.value, value)) && goals.next().is_none()
 }
 
 fn asserts(root: &Node) -> bool {

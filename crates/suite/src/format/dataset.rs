@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use model::decode::{Fields, Problems};
-use model::{AssertionSpec, Case, Diagnostic, Node, NodeKind};
+use model::{AssertionSpec, Case, Diagnostic, Node, NodeKind, nearest};
 
 use self::metric::Metric;
 use self::scorer::Scorer;
@@ -43,6 +43,9 @@ enum Dialect {
     DeepEval,
 }
 
+/// Formats of datasets with their names.
+const DIALECTS: [(&str, Dialect); 2] = [("inspect", Dialect::Inspect), ("deepeval", Dialect::DeepEval)];
+
 /// What is asserted about each row.
 enum Asserted {
     Scorers(Vec<Scorer>),
@@ -63,16 +66,27 @@ struct Shared {
 }
 
 fn recognises(file: &SuiteFile<'_>) -> bool {
-    file.root.get("dataset").is_some() && file.root.get("format").is_some()
+    file.root.get(NAME).is_some() && file.root.get("format").is_some() || is_misspelt(file.root)
+}
+
+/// Returns `true` if the format and what is asserted are those of such a suite, and only the key of the dataset is
+/// misspelt.
+fn is_misspelt(root: &Node) -> bool {
+    let NodeKind::Map(entries) = &root.kind else { return false };
+    let texts = entries.iter().filter(|(_, value)| value.as_str().is_some());
+    let names = texts.map(|(name, _)| name.value.as_str()).filter(|name| *name != "format");
+    let dialect = root.get("format").and_then(Node::as_str);
+    DIALECTS.iter().any(|(name, _)| dialect == Some(*name))
+        && ["metrics", "scorers"].iter().any(|key| root.get(key).is_some())
+        && nearest(NAME, names).is_some()
 }
 
 fn read(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Vec<Arc<Case>> {
     refuse_tags(file.root, problems);
     let Some(mut fields) = Fields::of(file.root, "the suite", problems) else { return Vec::new() };
     let dataset = fields.required_text("dataset", problems);
-    let dialects = [("inspect", Dialect::Inspect), ("deepeval", Dialect::DeepEval)];
     // What else the file says has a meaning only in a known format.
-    let Some(dialect) = fields.choice("format", &dialects, problems) else { return Vec::new() };
+    let Some(dialect) = fields.choice("format", &DIALECTS, problems) else { return Vec::new() };
     let case = with_common_fields(Case::new(NAME, file.root.excerpt()), &mut fields, file, library, problems);
     let system_prompt = fields.any_text("system_prompt", problems);
     let mut own = Reading::new(file.path, library);

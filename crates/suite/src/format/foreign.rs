@@ -7,7 +7,7 @@ use std::sync::Arc;
 use model::decode::{self, Fields, Problems};
 use model::{
     Arguments, AssertionScope, AssertionSpec, Case, CopyTree, Diagnostic, FixtureFile, Fixtures, Node, NodeKind,
-    Source, Spanned,
+    Source, Spanned, nearest,
 };
 
 use super::break_case;
@@ -64,7 +64,8 @@ impl<'a> Reading<'a> {
                 broken.push(Diagnostic::error(format!("`{key}` is not supported: {consequence}")).at(place));
             }
         }
-        self.found.extend(misspelt.into_iter().chain(broken));
+        add_misspelt(misspelt, fields.node(), &mut self.found);
+        self.found.extend(broken);
     }
 
     /// Records a key that has no effect.
@@ -175,6 +176,33 @@ fn is_executable(path: &Path) -> bool {
 #[cfg(not(unix))]
 fn is_executable(_: &Path) -> bool {
     false
+}
+
+/// Adds the problems with misspelt keys of the map `node`, each in place of the one that the key is missing.
+pub(super) fn add_misspelt(misspelt: Problems, node: &Node, found: &mut Problems) {
+    let first = match &node.kind {
+        NodeKind::Map(entries) => entries.first().map(|(key, _)| node.source.excerpt(key.span)),
+        _ => None,
+    };
+    let places = [Some(node.excerpt()), first];
+    for problem in misspelt {
+        let near = problem.help.iter().find_map(|help| help.strip_prefix("did you mean `")?.split('`').next());
+        let missing = near.map(|near| format!(" has no `{near}`"));
+        let is_missing = |other: &&mut Diagnostic| {
+            missing.as_ref().is_some_and(|missing| other.message.ends_with(missing)) && places.contains(&other.source)
+        };
+        match found.iter_mut().find(is_missing) {
+            Some(other) => *other = problem,
+            None => found.push(problem),
+        }
+    }
+}
+
+/// Returns `true` if a list in `root` has a key that is similar to `key`.
+pub(super) fn misspelt_list(root: &Node, key: &str) -> bool {
+    let NodeKind::Map(entries) = &root.kind else { return false };
+    let lists = entries.iter().filter(|(_, value)| matches!(value.kind, NodeKind::List(_)));
+    nearest(key, lists.map(|(name, _)| name.value.as_str())).is_some()
 }
 
 /// Returns the path of a key in a map whose own path may be empty.

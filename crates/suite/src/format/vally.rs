@@ -14,8 +14,8 @@ use std::sync::Arc;
 use model::Case;
 use model::decode::Problems;
 
-use super::foreign::{Reading, contained};
-use super::{Format, SuiteFile};
+use super::foreign::{Reading, contained, misspelt_list};
+use super::{Format, SuiteFile, is_of_other_tool};
 use crate::library::Library;
 
 /// The `vally` format.
@@ -25,15 +25,19 @@ pub const VALLY: Format = Format {
     fails_alone: true,
     is_meant: |text| text.lines().any(|line| line.starts_with("stimuli:")),
     resembles: is_suite,
-    recognises: |file| is_suite(file) || is_experiment(file),
+    // Without the name of such a file, another list may have a similar key.
+    recognises: |file| is_suite(file) || is_experiment(file) || misspelt_list(file.root, STIMULI),
     read,
 };
+
+/// Key of the cases.
+const STIMULI: &str = "stimuli";
 
 /// Name of the format.
 const NAME: &str = "vally";
 
 fn is_suite(file: &SuiteFile<'_>) -> bool {
-    file.root.get("stimuli").is_some()
+    file.root.get(STIMULI).is_some() || (is_of_other_tool(file.path) && misspelt_list(file.root, STIMULI))
 }
 
 /// Returns `true` for an experiment. It names suites that are also found on their own, so it is read only if it is named.
@@ -44,7 +48,8 @@ fn is_experiment(file: &SuiteFile<'_>) -> bool {
 
 fn read(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Vec<Arc<Case>> {
     let mut reading = Reading::new(file.path, library);
-    let cases = if is_suite(file) { reading.suite(file.root) } else { reading.experiment(file.root) };
+    let cases =
+        if is_suite(file) || !is_experiment(file) { reading.suite(file.root) } else { reading.experiment(file.root) };
     let found = std::mem::take(&mut reading.found);
     library.cover(reading.coverage(&file.root.source.path, NAME));
     contained(cases, found, problems)

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use model::Case;
 use model::decode::Problems;
 
-use super::foreign::{Reading, contained};
-use super::{Format, SuiteFile};
+use super::foreign::{Reading, contained, misspelt_list};
+use super::{Format, SuiteFile, is_of_other_tool};
 use crate::library::Library;
 
 /// The `waza` format.
@@ -36,7 +36,8 @@ const OWN: [&str; 3] = ["metrics", "config", "schemaVersion"];
 
 fn recognises(file: &SuiteFile<'_>) -> bool {
     let has = |key: &str| file.root.get(key).is_some();
-    (has("tasks") || has("tasks_from")) && OWN.iter().any(|key| has(key))
+    let has_tasks = has("tasks") || has("tasks_from");
+    (has_tasks || (is_of_other_tool(file.path) && misspelt_list(file.root, "tasks"))) && OWN.iter().any(|key| has(key))
 }
 
 fn read(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Vec<Arc<Case>> {

@@ -750,3 +750,46 @@ fn a_suite_keeps_its_name_when_others_are_added() {
         ["billing/order: order", "order: 1", "order: code", "order: order", "shop/order: order"]
     );
 }
+
+#[test]
+fn a_test_with_one_wrong_key_is_not_taken_for_data() {
+    let scratch = Scratch::new();
+    let expect = "expect: [{contains: hi}]";
+    scratch
+        .write("tests/a.yaml", format!("name: a\nsteps:\n  - says: hi\n    {expect}\n"))
+        .write("tests/b.yaml", format!("name: b\nconversation:\n  - user: hi\n    {expect}\n"))
+        .write("tests/c.yaml", "name: c\nmessages:\n  - says: hi\n")
+        .write("tests/d.yaml", format!("name: d\nprompt: hi\n{expect}\n"))
+        .write("tests/e.yaml", "name: e\nuser:\n  gaol: buy\n")
+        .write("tests/f.yaml", "datset: f.json\nformat: deepeval\nmetrics: [ExactMatch]\n")
+        .write("skills/x/SKILL.md", "---\nname: x\ndescription: d\n---\n# Body\n")
+        .write("skills/x/evals/eval.yaml", "stimulus:\n  - name: x\n    prompt: hi\n")
+        .write("skills/y/SKILL.md", "---\nname: y\ndescription: d\n---\n# Body\n")
+        .write("skills/y/evals/eval.yaml", "config: {}\nmetrics: []\nscenario: s\ntask: ['*.yaml']\n")
+        // Data with some of the keys.
+        .write("tests/deep/a.yaml", "name: a\nsteps:\n  - text: hi\n  - run: b\n")
+        .write("tests/deep/b.yaml", "name: b\nuser: {name: Ann, gold: 7}\n")
+        .write("tests/deep/c.yaml", "name: c\nmessages:\n  - speaker: Ann\n    says: hi\n")
+        .write("tests/deep/d.yaml", "data: x\nformat: csv\nmetrics: [a]\n")
+        .write("tests/deep/e.yaml", "config: {}\ntask: [a]\n")
+        .write("tests/deep/f.yaml", "name: f\nprompt: hi\n");
+    let loaded = load_all(&scratch);
+    let all = loaded.diagnostics.iter().chain(loaded.suites.iter().flat_map(|s| &s.cases).flat_map(|c| &c.broken));
+    let found: Vec<String> = all.map(|problem| format!("{problem} {}", problem.help.join(" "))).collect();
+    let expected = [
+        ("skills/x/evals/eval.yaml:1:1: ", "`stimuli`"),
+        ("skills/y/evals/eval.yaml:4:1: ", "`tasks`"),
+        ("tests/a.yaml:1:1: ", "`turns` instead of `steps`"),
+        ("tests/b.yaml:1:1: ", "`turns` instead of `conversation`"),
+        ("tests/c.yaml:1:1: ", "`turns` instead of `messages`"),
+        ("tests/d.yaml:1:1: this is not a test in a known format", ""),
+        ("tests/e.yaml:3:3: unknown key `gaol`", "`goal`"),
+        ("tests/f.yaml:1:1: unknown key `datset`", "`dataset`"),
+    ];
+    for (start, part) in expected {
+        let is_there = |one: &&String| one.starts_with(start) && one.contains(part);
+        assert_eq!(found.iter().filter(is_there).count(), 1, "{start}: {found:#?}");
+    }
+    let of_data = |one: &&String| one.contains("deep/");
+    assert!(!found.iter().any(|one| of_data(&one)), "{found:#?}");
+}

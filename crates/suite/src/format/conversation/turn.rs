@@ -14,7 +14,8 @@ pub(super) fn read(
     assertions: &mut Assertions,
     problems: &mut Problems,
 ) -> Vec<UserMessage> {
-    let is_played = fields.node().get("user").is_some();
+    // A `goal` at the top level is reported as misplaced.
+    let is_played = ["user", "goal"].iter().any(|key| fields.node().get(key).is_some());
     // A simulated user needs no written messages.
     let turns = if is_played { fields.get("turns") } else { fields.require("turns", problems) };
     let Some(node) = turns else { return Vec::new() };

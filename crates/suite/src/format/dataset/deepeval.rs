@@ -6,7 +6,7 @@ use model::{AssertionSpec, Case, Node, NodeKind, UserMessage};
 use super::metric::Offer;
 use super::{Asserted, Shared, completed, parsed, plain};
 use crate::coverage::Unknown;
-use crate::format::foreign::{Keys, Names, Reading, assertion, list, map, text};
+use crate::format::foreign::{Keys, Names, Reading, add_misspelt, assertion, list, map, text};
 
 /// Consequences of ignoring keys of a golden.
 const IGNORED: [(&str, &str); 14] = [
@@ -77,7 +77,8 @@ impl Reading<'_> {
         };
         let mut misspelt = Vec::new();
         let broken = self.close_golden(&fields, unknown, &mut misspelt);
-        self.found.extend(misspelt.into_iter().chain(broken));
+        add_misspelt(misspelt, row, &mut self.found);
+        self.found.extend(broken);
         let offer = Offer {
             row,
             expected: expected.as_deref(),

@@ -138,7 +138,7 @@ impl Reading<'_> {
                 }
             }
             None => {
-                for path in self.task_files(tasks, root) {
+                for path in self.task_files(tasks) {
                     let shown = self.library.shown(&path);
                     let file = match document::read_document(&path, &shown) {
                         Ok(file) => file,
@@ -157,7 +157,11 @@ impl Reading<'_> {
         }
         broken.append(&mut self.found);
         if cases.is_empty() && broken.is_empty() {
-            broken.push(root.error("the suite has no tasks"));
+            broken.push(root.error(if tasks.is_none() {
+                "the suite has no `tasks`"
+            } else {
+                "the suite has no tasks"
+            }));
         }
         self.found = broken;
         cases
@@ -337,7 +341,7 @@ impl Reading<'_> {
     }
 
     /// Returns the files of the tasks, sorted by path within each pattern.
-    fn task_files(&mut self, tasks: Option<&Node>, root: &Node) -> Vec<PathBuf> {
+    fn task_files(&mut self, tasks: Option<&Node>) -> Vec<PathBuf> {
         let mut files: Vec<PathBuf> = Vec::new();
         for item in self.maps(tasks, "tasks") {
             let Some(pattern) = item.as_str() else {
@@ -350,9 +354,6 @@ impl Reading<'_> {
             }
             own.retain(|path| !files.contains(path));
             files.extend(own);
-        }
-        if tasks.is_none() {
-            self.found.push(root.error("the suite has no `tasks`"));
         }
         files
     }

@@ -397,6 +397,7 @@ pub fn list<'a>(node: &'a Node, what: &str, problems: &mut Problems) -> Option<&
                     problem.help("a cell of a CSV file is text: write `[…]` here, with one template for each item")
                 }
                 NodeKind::String(text) => problem.help(format!("write `[{}]`", as_items(node, text))),
+                NodeKind::Map(_) if node.source.path.ends_with(".json") => problem.help("write `[…]` around the items"),
                 NodeKind::Map(_) => problem.help("begin each item with `-`, or write `[…]`"),
                 _ => problem,
             });

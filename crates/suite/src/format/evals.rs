@@ -134,12 +134,10 @@ fn cases(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Op
         Some(node) => list(node, problems),
         None => fields.require(CASES, problems).and_then(|node| list(node, problems)),
     };
-    let mut unknown = Problems::new();
     let unknown_key = |_: &str, _: &Node| Unknown::Ignored(DESCRIPTIVE.to_owned());
-    suite.keys.close(&fields, "", &[], unknown_key, &mut unknown);
+    suite.keys.close(&fields, "", &[], unknown_key, problems);
     let cases = items.unwrap_or_default().iter().enumerate();
     let cases = cases.filter_map(|(at, item)| suite.case(at, item, problems).map(Arc::new)).collect();
-    problems.extend(unknown);
     library.cover(std::mem::take(&mut suite.keys).finish(&file.root.source.path, EVALS_NAME));
     Some(cases)
 }

@@ -61,6 +61,29 @@ fn unknown(key: &str, value: &Node) -> Unknown {
     }
 }
 
+/// Settings of cases in other formats of trialrun, with the place of their values.
+const SETTINGS: [(&str, &str); 9] = [
+    ("agent", "write it beside `evals`"),
+    ("model", "write it beside `evals`"),
+    ("trials", "write it under `defaults` in the configuration"),
+    ("timeout", "write it under `defaults` in the configuration"),
+    ("max_turns", "write it under `defaults` in the configuration"),
+    ("reruns", "write it under `defaults` in the configuration"),
+    ("token_budget", "write it under `defaults` in the configuration"),
+    ("skip", "remove the case, or leave it out when you choose the cases of a run"),
+    ("only", "to run one case, choose it by its id"),
+];
+
+/// Warns about settings that only cases in other formats have.
+fn warn_of_settings(fields: &Fields<'_>, problems: &mut Problems) {
+    for (key, _) in fields.unread() {
+        if let Some((name, help)) = SETTINGS.iter().find(|(name, _)| *name == key.value) {
+            let problem = Diagnostic::warning(format!("`{name}` has no effect in a case of evals.json"));
+            problems.push(problem.at(fields.node().source.excerpt(key.span)).help(*help));
+        }
+    }
+}
+
 /// Returns the first of `keys` that the map has; all of them are known then.
 fn first_of<'a>(fields: &mut Fields<'a>, keys: &[&'static str]) -> Option<&'a Node> {
     keys.iter().map(|key| fields.get(key)).fold(None, |first, found| first.or(found))
@@ -109,6 +132,7 @@ impl Suite<'_> {
             contract: contract(&mut fields, problems),
             scripts: self.skill.map(|skill| skill.scripts.clone()).unwrap_or_default(),
         };
+        warn_of_settings(&fields, problems);
         reading.close(&fields, "evals[]", &[], unknown, problems);
         let Reading { keys, broken } = reading;
         self.keys = std::mem::take(keys);

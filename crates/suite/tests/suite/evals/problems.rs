@@ -290,3 +290,24 @@ fn all_problems_of_a_suite_are_reported_together() {
     // Those of a case are last.
     assert_eq!(lines, ["1", "2", "2", "2", "3", "4", "3", "3"], "{messages:#?}");
 }
+
+#[test]
+fn a_setting_of_other_formats_is_a_warning() {
+    for (rest, expected) in [
+        (r#""trials": 3"#, "3:1: `trials` has no effect in a case of evals.json"),
+        (r#""timeout": "10 m""#, "3:1: `timeout` has no effect in a case of evals.json"),
+        (r#""skip": true"#, "3:1: `skip` has no effect in a case of evals.json"),
+    ] {
+        assert_eq!(problems_with(rest), [expected], "{rest}");
+    }
+    assert_eq!(problems_with(r#""author": "me""#), [""; 0]);
+}
+
+#[test]
+fn a_mistake_at_the_list_of_cases_is_reported_once() {
+    assert_eq!(problems_of("{\"skill_name\": \"s\", \"eval\": []}"), ["1:21: unknown key `eval` in the suite"]);
+    let loaded = skill("{\"skill_name\": \"s\", \"evals\": {\"prompt\": \"hi\"}}").load(&["s"]);
+    let problems = all_problems(&loaded);
+    assert_eq!(problems[0].message, "`evals` must be a list, not a map");
+    assert_eq!(problems[0].help, ["write `[…]` around the items"]);
+}

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use model::decode::{self, Fields, Problems};
-use model::{CopyTree, Excerpt, FixtureFile, Fixtures, Node, NodeKind, OuterFolder, Spanned};
+use model::{CopyTree, Diagnostic, Excerpt, FixtureFile, Fixtures, Node, NodeKind, OuterFolder, Spanned};
 
 use crate::{ai_tester, path};
 
@@ -46,6 +46,9 @@ impl Block {
             env: env(&mut fields, problems),
             ..Fixtures::default()
         };
+        for list in [&rest.files_committed, &rest.files_staged, &rest.files_unstaged] {
+            refuse_second(list, problems);
+        }
         fields.finish_except(&ai_tester::KEYS, problems);
         Some(Self { extends, git_init, rest })
     }
@@ -93,11 +96,27 @@ fn each<T>(
     items.iter().filter_map(|item| read(item, problems)).collect()
 }
 
+/// Reports each file of a list whose path an earlier one has.
+fn refuse_second(files: &[FixtureFile], problems: &mut Problems) {
+    for (index, file) in files.iter().enumerate() {
+        if let Some(first) = files[..index].iter().find(|first| first.path == file.path) {
+            let problem = Diagnostic::error(format!("two files have the path `{}`", file.path));
+            problems.push(problem.at(file.source.clone()).help(format!("the first is at {}", first.source)));
+        }
+    }
+}
+
+/// Returns the path inside the sandbox, or the reason why `written` is not such a path. No shell replaces `~`.
+fn inside(written: &str) -> Result<String, &'static str> {
+    let is_home = written.split('/').next() == Some("~");
+    if is_home { Err("is in the home directory") } else { path::inside_sandbox(written) }
+}
+
 fn directories(fields: &mut Fields<'_>, problems: &mut Problems) -> Vec<String> {
     each(fields, "directories", problems, |item, problems| {
         let written = decode::text(item, "an item of `directories`", problems)?;
         let refuse = |fault| problems.push(item.error(format!("`{written}` {fault}")));
-        path::inside_sandbox(&written).map_err(refuse).ok()
+        inside(&written).map_err(refuse).ok()
     })
 }
 
@@ -223,7 +242,7 @@ fn sandbox_path(fields: &mut Fields<'_>, key: &'static str, text: &str, problems
         let problem = written(fields, key).error(format!("`{key}` {fault}: `{text}`"));
         problems.push(problem.help("write a path relative to the root of the sandbox"));
     };
-    path::inside_sandbox(text).map_err(refuse).ok()
+    inside(text).map_err(refuse).ok()
 }
 
 /// Returns the value under `key`, or the whole map if it does not have the key.
@@ -319,6 +338,23 @@ filse_unstaged: []
         let (fixtures, problems) = read("git_branch: feature/x", Path::new("/"));
         assert_eq!(problems, ["s.yaml:1:13: `git_branch` does nothing without `git_init: true`"]);
         assert_eq!(fixtures.unwrap().git_branch.as_deref(), Some("feature/x"));
+    }
+
+    #[test]
+    fn a_path_is_used_once_in_a_list_and_is_not_in_the_home_directory() {
+        let (_, problems) = read(
+            "files_committed: [{path: a}, {path: ./a}]\nfiles_staged: [{path: a}]\ndirectories: [~/b, ~b]\n\
+             files_unstaged: [{path: ~/notes.md}]",
+            Path::new("/"),
+        );
+        assert_eq!(
+            problems,
+            [
+                "s.yaml:3:15: `~/b` is in the home directory",
+                "s.yaml:4:25: `path` is in the home directory: `~/notes.md`",
+                "s.yaml:1:30: two files have the path `a`",
+            ]
+        );
     }
 
     #[test]

@@ -253,7 +253,9 @@ fn broken_files(plan: &Plan) -> Option<String> {
     let broken: Vec<&PlannedTrial> = plan.trials.iter().filter(is_broken).collect();
     let mut files: Vec<&str> = Vec::new();
     for trial in &broken {
-        let file = &*trial.case.source.file;
+        // A mistake of a suite may break cases that are in other files.
+        let place = trial.case.broken.iter().find(|problem| problem.is_error()).and_then(|error| error.source.as_ref());
+        let file = &*place.unwrap_or(&trial.case.source).file;
         if !files.contains(&file) {
             files.push(file);
         }

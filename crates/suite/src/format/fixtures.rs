@@ -117,11 +117,18 @@ fn cases(path: &Path, content: Content, library: &Library, problems: &mut Proble
 }
 
 /// Returns the row as a case. The case is named after the row if neither it nor the front matter has a title. An empty
-/// cell is omitted if its key cannot have an empty value.
+/// cell is omitted if its key cannot have an empty value. A cell of a table is text, so `true` and `false` are read as
+/// such under a key that needs them.
 fn case_of_row(row: Row, has_title: bool) -> Node {
     let mut case = row.values;
     if let NodeKind::Map(entries) = &mut case.kind {
         entries.retain(|(key, value)| value.as_str() != Some("") || field::fits(&key.value, value));
+        for (key, value) in entries.iter_mut() {
+            let flag = value.as_str().and_then(|text| text.parse::<bool>().ok());
+            if let Some(flag) = flag.filter(|_| !field::fits(&key.value, value)) {
+                value.kind = NodeKind::Bool(flag);
+            }
+        }
         if !has_title && entries.iter().all(|(key, _)| key.value != "title") {
             let title = NodeKind::String(row.name);
             let title = Node { kind: title, span: case.span, tag: None, source: Arc::clone(&case.source) };
@@ -161,11 +168,21 @@ fn read_portion(file_defaults: &FileDefaults<'_>, nodes: Vec<(usize, Node)>) -> 
         misspelt_keys.case(&node, &file_defaults.front, &mut problems);
         // A misspelt key may be the expectation.
         let is_clear = !problems.iter().skip(known).any(Diagnostic::is_error);
+        let is_input = |problem: &Diagnostic| problem.help.iter().any(|help| help == "did you mean `input`?");
+        let has_misspelt_input = problems.iter().skip(known).any(is_input);
         suspicious_values::warn(&node, &mut problems);
         for arm in arms(file_defaults, &node) {
             let mut draft = case::read(file_defaults, &node, position, arm, &mut problems);
             draft.case.must_assert &= is_clear;
             drafts.push(draft);
+        }
+        if has_misspelt_input {
+            // They are the keys of the misspelt input.
+            let mut index = 0;
+            problems.retain(|problem| {
+                index += 1;
+                index <= known || !problem.message.starts_with("unknown variable `")
+            });
         }
     }
     (drafts, problems)

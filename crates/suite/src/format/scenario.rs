@@ -14,6 +14,7 @@ use super::rows::{CASES, CaseReader};
 use super::{Format, SuiteFile, is_evals_file};
 use crate::canaries::canaries;
 use crate::faults::faults;
+use crate::fixture_settings::field::is_reason;
 use crate::fixtures::Block;
 use crate::graded::graded;
 use crate::guarantees::{guarantees, network_policy};
@@ -41,7 +42,10 @@ const TELLING: &str = "skill system_prompt system_prompt_file user_prompt user_p
                        token-budget fixtures user_responses assertions";
 
 /// Top-level keys of other programs.
-const SYNONYMS: [(&str, &str); 8] = [
+const SYNONYMS: [(&str, &str); 11] = [
+    ("parametrize", "cases"),
+    ("examples", "cases"),
+    ("rows", "cases"),
     ("files", "fixtures"),
     ("id", "scenario"),
     ("name", "scenario"),
@@ -51,6 +55,10 @@ const SYNONYMS: [(&str, &str); 8] = [
     ("expect", "assertions"),
     ("checks", "assertions"),
 ];
+
+/// Keys of other programs for a prepared answer to a question.
+const RESPONSE_SYNONYMS: [(&str, &str); 4] =
+    [("answer", "choose"), ("response", "choose"), ("match", "match_question"), ("question", "match_question")];
 
 /// Default message for an inline prompt.
 pub const OPENING: &str = "Begin.";
@@ -447,7 +455,8 @@ fn user_responses(fields: &mut Fields<'_>, problems: &mut Problems) -> Vec<UserR
     let items = fields.list("user_responses", problems).unwrap_or_default();
     let mut responses = Vec::with_capacity(items.len());
     for item in items {
-        let Some(mut entry) = Fields::of(item, "an item of `user_responses`", problems) else { continue };
+        let Some(entry) = Fields::of(item, "an item of `user_responses`", problems) else { continue };
+        let mut entry = entry.with_synonyms(&RESPONSE_SYNONYMS);
         let pattern = entry.required_text("match_question", problems);
         let place = entry.get("match_question");
         let choose = entry.required_text("choose", problems);
@@ -466,11 +475,15 @@ fn user_responses(fields: &mut Fields<'_>, problems: &mut Problems) -> Vec<UserR
 /// Reads `skip`: `true`, or the reason.
 pub(super) fn skip(fields: &mut Fields<'_>, problems: &mut Problems) -> Option<String> {
     let node = fields.get("skip")?;
+    if let Some(skip) = decode::boolean(node) {
+        return skip.then(|| "it has `skip: true`".to_owned());
+    }
     match &node.kind {
-        NodeKind::Bool(skip) => skip.then(|| "it has `skip: true`".to_owned()),
-        NodeKind::String(reason) if !reason.is_empty() => Some(reason.clone()),
+        NodeKind::String(reason) if is_reason(reason) => Some(reason.clone()),
         _ => {
-            problems.push(node.error(format!("`skip` must be true, false or the reason, not {}", node.kind_name())));
+            let problem =
+                node.error(format!("`skip` must be true, false or the reason, not {}", decode::described(node)));
+            problems.push(decode::boolean_help(node, problem));
             None
         }
     }

@@ -231,3 +231,13 @@ fn long_and_multibyte_strings_are_accepted() {
     let Subject::Prompt(prompt) = &loaded.suites[0].cases[0].subject else { panic!("not a prompt") };
     assert_eq!(prompt.body, long);
 }
+
+#[test]
+fn a_prepared_answer_under_a_key_of_other_programs_is_reported_once() {
+    let scratch = Scratch::new();
+    let text = "scenario: a\nsystem_prompt: hi\nuser_responses:\n  - match_question: push\n    answer: 'Yes'\n\
+                assertions: [{id: a, type: contains, text: hi}]\n";
+    let found = scratch.problems(text);
+    let found: Vec<String> = found.iter().map(|problem| format!("{problem}; {}", problem.help.join("; "))).collect();
+    assert_eq!(found, ["s.yaml:5:5: unknown key `answer` in an item of `user_responses`; did you mean `choose`?"]);
+}

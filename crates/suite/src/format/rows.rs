@@ -46,7 +46,17 @@ impl CaseReader {
     /// The case for a row is called `ID [ROW]`, or just `ID` if the id contains a template.
     pub fn cases(&self, file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Vec<Arc<Case>> {
         let Some(table) = file.root.get(CASES) else {
-            return (self.read)(file, library, problems).into_iter().map(Arc::new).collect();
+            let mut found = Problems::new();
+            let case = (self.read)(file, library, &mut found);
+            let help = format!("did you mean `{CASES}`?");
+            if found.iter().any(|problem| problem.help.contains(&help)) {
+                // What the rows would fill follows from the misspelt key.
+                found.retain(|problem| !is_about_value(problem));
+            } else {
+                problems.extend(unfilled(file, library));
+            }
+            problems.extend(found);
+            return case.into_iter().map(Arc::new).collect();
         };
         let root = without(file.root, CASES);
         let id = self.id.iter().find_map(|key| file.root.get(key)?.as_str());
@@ -65,6 +75,11 @@ impl CaseReader {
             // A template that cannot be filled in often has the wrong type too.
             of_case.retain(|problem| !found.iter().any(|template| line(template) == line(problem)));
             found.extend(of_case);
+            // A column that a row does not have is one mistake, however often it is used.
+            let mut unknown = HashSet::new();
+            found.retain(|problem| {
+                !problem.message.starts_with("unknown variable `") || unknown.insert(problem.message.clone())
+            });
             cases.extend(case.map(|mut case| {
                 if !is_named {
                     case.id = format!("{} [{}]", case.id, row.name);
@@ -95,13 +110,56 @@ impl CaseReader {
     }
 }
 
-/// Warns about `{{ column }` in `node`: without its last brace, it is not replaced.
+/// Returns a warning about the first placeholder in a file without rows that is the name of a column of a table in the
+/// same folder: the line that names the table is probably missing. Other placeholders may be meant for the agent.
+fn unfilled(file: &SuiteFile<'_>, library: &Library) -> Option<Diagnostic> {
+    let mut placeholders = Vec::new();
+    collect_placeholders(file.root, &mut placeholders);
+    if placeholders.is_empty() {
+        return None;
+    }
+    let entries = std::fs::read_dir(file.directory()).ok()?.flatten();
+    let mut paths: Vec<_> = entries.map(|entry| entry.path()).collect();
+    paths.sort();
+    let tables = paths.iter().filter_map(|path| {
+        let format = TableFormat::from_path(path).filter(|format| !matches!(format, TableFormat::Document(_)))?;
+        let source = document::open(path, &library.shown(path)).ok()?;
+        let rows = format.rows(&source, &mut Problems::new())?;
+        Some((path.file_name()?.to_str()?, rows.into_iter().next()?))
+    });
+    for (table, row) in tables {
+        if let Some((node, name)) = placeholders.iter().find(|(_, name)| row.get(name).is_some()) {
+            let problem = node.warning(format!("nothing fills `{{{{ {name} }}}}`: the file has no `{CASES}`"));
+            return Some(problem.help(format!("for one case per row of the table, write `{CASES}: {table}`")));
+        }
+    }
+    None
+}
+
+/// Adds the placeholders in `node` that consist of a name, each with the string that contains it.
+fn collect_placeholders<'n>(node: &'n Node, found: &mut Vec<(&'n Node, &'n str)>) {
+    match &node.kind {
+        NodeKind::String(text) => {
+            let inside = text.split("{{").skip(1).filter_map(|rest| Some(rest.split_once("}}")?.0.trim()));
+            let is_name =
+                |name: &&str| !name.is_empty() && name.chars().all(|letter| letter.is_alphanumeric() || letter == '_');
+            found.extend(inside.filter(is_name).map(|name| (node, name)));
+        }
+        NodeKind::List(items) => items.iter().for_each(|item| collect_placeholders(item, found)),
+        NodeKind::Map(entries) => entries.iter().for_each(|(_, value)| collect_placeholders(value, found)),
+        _ => {}
+    }
+}
+
+/// Warns about `{{ column }` in `node`: without its last brace, it is not replaced. If another placeholder follows, it is
+/// an error anyway.
 fn report_open_braces(node: &Node, rows: &[Row], problems: &mut Problems) {
     match &node.kind {
         NodeKind::String(text) => {
             let is_column = |name: &str| rows.first().is_some_and(|row| row.values.get(name).is_some());
-            let mut opened = text.split("{{").skip(1).filter_map(|rest| rest.split_once('}'));
-            let open = opened.find(|(name, after)| !after.starts_with('}') && is_column(name.trim()));
+            let opened = text.match_indices("{{").map(|(at, _)| &text[at + 2..]);
+            let mut opened = opened.filter(|rest| !rest.contains("}}")).filter_map(|rest| rest.split_once('}'));
+            let open = opened.find(|(name, _)| is_column(name.trim()));
             if let Some((name, _)) = open {
                 let name = name.trim();
                 let problem = node.warning(format!("this `{{{{` of the column `{name}` is not closed, so it is text"));

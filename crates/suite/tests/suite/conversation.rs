@@ -251,7 +251,7 @@ fn a_file_with_a_mistake_is_one_broken_case_and_other_files_load() {
         loaded.suites.iter().map(|suite| (suite.cases[0].id.as_str(), suite.cases[0].broken.len())).collect();
     assert_eq!(broken, [("good", 0), ("k", 1), ("syntax", 1), ("turns", 1), ("user", 1)]);
     assert!(loaded.suites.iter().all(|suite| suite.cases[0].fails_alone));
-    assert_eq!(describe(&loaded.suites[2].cases[0].broken), ["talks/syntax.yaml:3:6: expected `,` or `}`"]);
+    assert_eq!(describe(&loaded.suites[2].cases[0].broken), ["talks/syntax.yaml:2:10: this `{` is never closed"]);
     // A scenario file defines what a run is for, so a mistake in it prevents the run.
     assert!(scratch.write("s.yaml", "scenario: s\nsystem_prompt: p\nuser_promt: x\n").load(&["s.yaml"]).has_errors());
 }
@@ -297,4 +297,69 @@ fn conversations_and_code_scenarios_can_define_tools() {
     for suite in &loaded.suites {
         assert_eq!(suite.cases[0].all_tools().last(), Some(&json!("./tools.ts#find")), "{}", suite.name);
     }
+}
+
+#[test]
+fn a_word_for_a_boolean_is_not_a_reason_for_skipping() {
+    let problems = |skip: &str| {
+        let text = format!("turns: [hi]\nassertions: [{{contains: hi}}]\nskip: {skip}\n");
+        Scratch::new().problems(&text)
+    };
+    for word in ["no", "'false'", "OFF"] {
+        let found = problems(word);
+        assert_eq!(describe(&found), ["s.yaml:3:7: `skip` must be true, false or the reason, not a string"], "{word}");
+    }
+    assert_eq!(problems("'no'")[0].help, ["write `true` or `false`, without quotes"]);
+    assert_eq!(problems("not today"), []);
+}
+
+#[test]
+fn a_placeholder_is_reported_if_a_table_beside_the_file_has_its_column() {
+    let problems = |table: &str, text: &str| {
+        let scratch = Scratch::new();
+        scratch.write("cities.csv", table).problems(text)
+    };
+    let text = "turns: [{says: 'About {{ city }}', expect: [{contains: '{{ city }}'}]}]\n";
+    let found = problems("id,city\n1,Rome\n", text);
+    assert_eq!(describe(&found), ["s.yaml:1:16: nothing fills `{{ city }}`: the file has no `cases`"]);
+    assert_eq!(found[0].help, ["for one case per row of the table, write `cases: cities.csv`"]);
+    assert_eq!(problems("id,name\n1,Rome\n", text), []);
+    let found = problems("id,city\n1,Rome\n", &format!("{text}parametrize: cities.csv\nmax_turns: '{{{{ id }}}}'\n"));
+    assert_eq!(describe(&found), ["s.yaml:2:1: unknown key `parametrize` in the conversation"]);
+    assert_eq!(found[0].help, ["did you mean `cases`?"]);
+}
+
+#[test]
+fn a_mistake_at_a_placeholder_is_reported_once() {
+    let problems = |text: &str| {
+        let scratch = Scratch::new();
+        scratch.write("t.jsonl", "{\"city\": \"Rome\", \"land\": \"Italy\"}\n{\"city\": \"Oslo\"}\n");
+        let found = scratch.problems(&format!("cases: t.jsonl\n{text}"));
+        // Every case of a file has the problems with the whole file.
+        let mut found: Vec<_> = found.iter().map(|one| format!("{one}; {}", one.help.join("; "))).collect();
+        found.dedup();
+        found
+    };
+    assert_eq!(
+        problems("turns: [hi]\nassertions:\n  - contains: {{ city }}\n"),
+        ["s.yaml:4:15: YAML reads a placeholder without quotes as a map; put it in quotes: `\"{{ city }}\"`"]
+    );
+    assert_eq!(
+        problems("turns: ['{{ city } of {{ city }}']\nassertions: [{contains: hi}]\n")[0]
+            .split("; with")
+            .next()
+            .unwrap(),
+        "s.yaml:2:10: this `{{` is not closed; it is closed with two braces, `}}`"
+    );
+    assert_eq!(problems("turns: ['{{ city }']\nassertions: [{contains: hi}]\n").len(), 1);
+    let found = problems("turns: ['{{ land }}', '{{ land }} again']\nassertions: [{contains: '{{ land }}'}]\n");
+    assert_eq!(found.len(), 1, "{found:#?}");
+    assert!(found[0].contains("unknown variable `land`"), "{found:#?}");
+}
+
+#[test]
+fn a_goal_outside_of_the_user_is_reported_once() {
+    let found = Scratch::new().problems("name: a\ngoal: buy a lamp\nassertions: [{contains: hi}]\n");
+    assert_eq!(describe(&found), ["s.yaml:2:1: unknown key `goal` in the conversation"]);
+    assert_eq!(found[0].help, ["write it under `user`: `user: { goal: … }`"]);
 }

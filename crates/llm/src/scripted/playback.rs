@@ -619,6 +619,11 @@ mod tests {
             let _ = playback.respond(&Request { tools: vec![tool], ..asks("x") }).await;
             assert_eq!(playback.wrong_call().as_deref(), expected, "{call}");
         }
+        let playback = play("steps: [{tools: [{name: get, input: {id: 7}}]}]");
+        let input_schema = json!({"type": "object", "properties": {}, "additionalProperties": false});
+        let tool = ToolSpec { name: "get".into(), input_schema, ..ToolSpec::default() };
+        let _ = playback.respond(&Request { tools: vec![tool], ..asks("x") }).await;
+        assert_eq!(playback.wrong_call(), None, "a tool that declares no arguments");
     }
 
     #[tokio::test]

@@ -64,7 +64,8 @@ impl Step {
         let calls = self.tools.iter().filter(|call| call.is_offered && self.fault.is_none());
         calls.into_iter().find_map(|call| {
             let schema = &request.tools.iter().find(|tool| tool.name == call.name)?.input_schema;
-            let known = schema.get("properties")?.as_object()?;
+            // Agents also close the schemas of tools that declare no arguments, and pass any of them on.
+            let known = schema.get("properties")?.as_object().filter(|known| !known.is_empty())?;
             if schema.get("additionalProperties") != Some(&Value::Bool(false)) {
                 return None;
             }

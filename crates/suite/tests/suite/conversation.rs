@@ -162,7 +162,8 @@ fn each_mistake_in_a_turn_or_an_assertion_is_one_problem_with_advice() {
     assert_eq!(
         problems("turns: [hi]\nassertions:\n- { file_exists: a.txt, text: x }\n"),
         ["an assertion has no `type`; for the type `file_exists`, write `file_exists: {…}` and put `text` into the \
-          braces; or write `type: file_exists`, with a key for each field"]
+          braces; or write `type: file_exists`, with a key for each field; or begin `text` with `- `, if it is an \
+          assertion of its own"]
     );
     assert_eq!(
         problems("turns: [hi]\nexpect: []\nassertions: [{ contains: x }]\n"),

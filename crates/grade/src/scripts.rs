@@ -17,7 +17,7 @@ use crate::functions::{self, Functions};
 
 /// CPU time limit for one expression.
 const EXPRESSION_BUDGET: Duration = Duration::from_secs(1);
-/// CPU time limit for one function call, or for loading its module.
+/// CPU time limit for one function call, or for loading its module, unless another is given.
 const CALL_BUDGET: Duration = Duration::from_secs(5);
 /// Number of compiled expressions that a thread keeps.
 const MAX_CACHED: usize = 512;
@@ -36,6 +36,7 @@ pub struct Scripts {
     code: Arc<AtomicBool>,
     /// Functions of the program that uses trialrun.
     functions: Option<Arc<dyn Functions>>,
+    call_budget: Duration,
 }
 
 impl Scripts {
@@ -43,7 +44,19 @@ impl Scripts {
     pub fn new(shown_from: impl Into<PathBuf>) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
-        Self { id, library: Library::new(), shown_from: shown_from.into(), code: Arc::default(), functions: None }
+        Self {
+            id,
+            library: Library::new(),
+            shown_from: shown_from.into(),
+            code: Arc::default(),
+            functions: None,
+            call_budget: CALL_BUDGET,
+        }
+    }
+
+    /// Sets the CPU time limit for one function call, or for loading its module. It is 5 seconds by default.
+    pub fn with_call_budget(self, call_budget: Duration) -> Self {
+        Self { call_budget, ..self }
     }
 
     /// Adds functions of the program that uses trialrun.
@@ -157,11 +170,11 @@ impl LoadedScripts {
         Ok(expression)
     }
 
-    fn function(&mut self, id: &Arc<str>) -> Result<script::Function, ScriptError> {
+    fn function(&mut self, id: &Arc<str>, budget: Duration) -> Result<script::Function, ScriptError> {
         if let Some(known) = self.functions.get(id) {
             return Ok(known.clone());
         }
-        let found = self.find(&Address::from_id(id))?;
+        let found = self.find(&Address::from_id(id), budget)?;
         // A package may extend the built-in objects while it is loaded, but a call must not.
         if !self.is_frozen {
             self.runtime.freeze()?;
@@ -171,16 +184,16 @@ impl LoadedScripts {
         Ok(found)
     }
 
-    fn find(&mut self, address: &Address<'_>) -> Result<script::Function, ScriptError> {
+    fn find(&mut self, address: &Address<'_>, budget: Duration) -> Result<script::Function, ScriptError> {
         let value = match address {
             Address::Reference { text, name, directory } => {
                 let reference = Reference::parse(text).map_err(|error| ScriptError::Failed(error.message))?;
                 let bare = name.strip_prefix('$').unwrap_or(name);
-                self.runtime.refer(&reference, directory, bare, CALL_BUDGET)?.value
+                self.runtime.refer(&reference, directory, bare, budget)?.value
             }
             Address::SourceLocation { module, path } => {
                 let file = Path::new(module);
-                let loaded = self.runtime.import(module, file.parent().unwrap_or(file), CALL_BUDGET)?;
+                let loaded = self.runtime.import(module, file.parent().unwrap_or(file), budget)?;
                 self.runtime.at(&loaded, &steps(path))?.unwrap_or_default()
             }
         };
@@ -346,7 +359,7 @@ impl expect::Host for Scripts {
             })?;
         }
         let described = self.with(Some(&Address::from_id(&id).module()), |loaded| {
-            let function = loaded.function(&id)?;
+            let function = loaded.function(&id, self.call_budget)?;
             let mut property = |name: &str| loaded.runtime.property(&function, name);
             Ok((function.length(), property("virtual")?, property("strategy")?, property("expects")?))
         });
@@ -392,8 +405,8 @@ impl expect::Host for Scripts {
             answer(&asked).map(|answer| Value::from(&answer))
         };
         let done = self.with(Some(&Address::from_id(&function.id).module()), |loaded| {
-            let found = loaded.function(&function.id)?;
-            loaded.runtime.call(&found, &arguments, CALL_BUDGET, &mut host)
+            let found = loaded.function(&function.id, self.call_budget)?;
+            loaded.runtime.call(&found, &arguments, self.call_budget, &mut host)
         });
         done.map(|value| json(&value)).map_err(|error| trouble(&error))
     }

@@ -1,18 +1,24 @@
 //! Tests of custom operators: modules on disk, their return values, and operators that misbehave.
 
 use std::path::Path;
+use std::time::Duration;
 
 use model::{Detail, Finding, Status};
 use serde_json::{Value, json};
+use trialrun_grade::Scripts;
 
-use crate::expect::{answered, graded_in};
+use crate::expect::{answered, graded_with};
 
 /// Folder of modules.
-struct Modules(tempfile::TempDir);
+struct Modules {
+    directory: tempfile::TempDir,
+    /// CPU time limit for one call, if it is not the default.
+    budget: Option<Duration>,
+}
 
 impl Modules {
     fn new(files: &[(&str, &str)]) -> Self {
-        let modules = Self(tempfile::tempdir().unwrap());
+        let modules = Self { directory: tempfile::tempdir().unwrap(), budget: None };
         for (name, text) in files {
             let path = modules.path().join(name);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -21,12 +27,22 @@ impl Modules {
         modules
     }
 
+    /// Creates modules whose calls are stopped after half a second, for those that never end.
+    fn endless(files: &[(&str, &str)]) -> Self {
+        Self { budget: Some(Duration::from_millis(500)), ..Self::new(files) }
+    }
+
     fn path(&self) -> &Path {
-        self.0.path()
+        self.directory.path()
     }
 
     fn try_judge(&self, fields: Value, actual: &Value) -> Result<Finding, Vec<String>> {
-        graded_in(Some(self.path()), fields, &answered(actual))
+        let scripts = Scripts::new(self.path());
+        let scripts = match self.budget {
+            Some(budget) => scripts.with_call_budget(budget),
+            None => scripts,
+        };
+        graded_with(&scripts, Some(self.path()), fields, &answered(actual))
     }
 
     /// Judges `actual` as an answer with these operators.
@@ -420,7 +436,7 @@ fn a_part_that_certainly_fails_fails_despite_an_undecided_operator() {
 
 #[test]
 fn an_endless_check_is_stopped_and_the_next_one_runs() {
-    let modules = Modules::new(&[
+    let modules = Modules::endless(&[
         ("endless.js", "export default (actual) => { while (actual) {} return true }"),
         ("bomb.js", "export default () => { const all = []; for (;;) all.push(new Uint8Array(1 << 20)) }"),
         ("never.js", "export default () => new Promise(() => {})"),
@@ -486,8 +502,10 @@ fn endlessly_recursive_operators_are_stopped() {
             try { return await fixture.$validate(actual, {$op: expected}) } catch { return deep(0) }
         }",
     ] {
-        let modules =
-            Modules::new(&[("op.js", text), ("fine.js", "export default (actual, expected) => actual === expected")]);
+        let modules = Modules::endless(&[
+            ("op.js", text),
+            ("fine.js", "export default (actual, expected) => actual === expected"),
+        ]);
         let finding = modules.judge(json!(["./op.js"]), json!({"$op": 1}), &json!(1));
         assert_eq!(finding.status, Status::Undecided, "{text}");
         assert_eq!(modules.status(json!(["./fine.js"]), json!({"$fine": 1}), &json!(1)), Status::Met);

@@ -116,11 +116,20 @@ fn case(assertion: &Value) -> Case {
 
 /// Grades an assertion `expect` with these fields. References start at `directory`.
 fn graded_in(directory: Option<&Path>, fields: Value, evidence: &Evidence) -> Result<Finding, Vec<String>> {
+    graded_with(&directory.map_or_else(Scripts::default, Scripts::new), directory, fields, evidence)
+}
+
+/// Grades as [`graded_in`] with an engine.
+fn graded_with(
+    scripts: &Scripts,
+    directory: Option<&Path>,
+    fields: Value,
+    evidence: &Evidence,
+) -> Result<Finding, Vec<String>> {
     let mut assertion = fields;
     assertion["id"] = "it".into();
     assertion["type"] = "expect".into();
-    let scripts = directory.map_or_else(Scripts::default, Scripts::new);
-    let context = Context { directory, scripts: Some(&scripts), ..Context::default() };
+    let context = Context { directory, scripts: Some(scripts), ..Context::default() };
     let (checks, problems) = compile(&case(&assertion), &context);
     if problems.iter().any(model::Diagnostic::is_error) {
         return Err(problems.iter().map(|problem| format!("{problem} {}", problem.help.join(" "))).collect());

@@ -1,5 +1,5 @@
 //! Attacks on the grading of trials: `specimens/hostile/grading.yaml`, next to the same trials without an attack. A
-//! sixth of them runs in `local` and another in `isolated` sandboxes, some run in remote ones with a stand-in for the
+//! twelfth of them runs in `local` and another in `isolated` sandboxes, some run in remote ones with a stand-in for the
 //! service, and all of them run in each kind if the variable [`ALL`] is set.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
@@ -141,14 +141,14 @@ fn is_true(cell: &str, result: &str, signs: &[String]) -> bool {
 #[cfg_attr(not(has = "isolation"), ignore = "needs a kernel that isolates processes; run scripts/test")]
 #[cfg_attr(not(has = "graders"), ignore = "needs make, Python 3 and Node.js; run scripts/test")]
 fn no_attack_on_grading_passes_in_local_sandboxes() {
-    no_attack_passes("local", 6, |project| project);
+    no_attack_passes("local", 12, |project| project);
 }
 
 #[test]
 #[cfg_attr(not(has = "isolation"), ignore = "needs a kernel that isolates processes; run scripts/test")]
 #[cfg_attr(not(has = "graders"), ignore = "needs make, Python 3 and Node.js; run scripts/test")]
 fn no_attack_on_grading_passes_in_isolated_sandboxes() {
-    no_attack_passes("isolated", 6, |project| project);
+    no_attack_passes("isolated", 12, |project| project);
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn no_attack_on_grading_passes_in_remote_sandboxes() {
         let project = project.env("DAYTONA_API_URL", &service.url()).env("DAYTONA_API_KEY", KEY);
         project.env("TRIALRUN_SETUP_TIMEOUT", "60s")
     };
-    no_attack_passes("daytona", 24, of_service);
+    no_attack_passes("daytona", 48, of_service);
     assert!(service.sandboxes().is_empty());
 }
 

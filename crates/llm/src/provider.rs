@@ -84,29 +84,39 @@ fn named(written: &str) -> Result<(&'static Provider, &str), OpenError> {
 }
 
 /// Beginnings of the names of models, each with the provider that offers them.
-const FAMILIES: [(&str, &str); 13] = [
+const FAMILIES: [(&str, &str); 8] = [
     ("claude", "anthropic"),
     ("gemini", "google"),
-    ("gemma", "ollama"),
-    ("gpt-oss", "ollama"),
     ("gpt", "openai"),
     ("chatgpt", "openai"),
     ("o1", "openai"),
     ("o3", "openai"),
     ("o4", "openai"),
     ("text-embedding", "openai"),
-    ("llama", "ollama"),
-    ("mistral", "ollama"),
-    ("qwen", "ollama"),
 ];
+
+/// Beginnings of the names of models that run on the user's machine. Other services host models of the same families.
+const LOCAL: [&str; 5] = ["gemma", "gpt-oss", "llama", "mistral", "qwen"];
 
 /// Returns the model `written` with the provider that it probably has; `None` if its name does not tell.
 fn with_provider(written: &str) -> Option<String> {
     let name = written.to_ascii_lowercase();
-    let family = FAMILIES.iter().find(|(family, _)| name.starts_with(family)).map(|(_, provider)| *provider);
-    // OpenRouter's names contain that of the vendor: `anthropic/claude-sonnet-4`.
-    let provider = family.or_else(|| written.contains('/').then_some("openrouter"))?;
-    Some(format!("{provider}:{written}"))
+    let family = || FAMILIES.iter().find(|(family, _)| name.starts_with(family)).map(|(_, provider)| *provider);
+    let provider = match LOCAL.iter().find_map(|family| name.strip_prefix(family)) {
+        // OpenRouter's names contain that of the vendor: `anthropic/claude-sonnet-4`.
+        _ if name.contains('/') => Some("openrouter"),
+        Some(rest) => is_ollamas(rest).then_some("ollama"),
+        None => family(),
+    };
+    Some(format!("{}:{written}", provider?))
+}
+
+/// Returns `true` if a model of a family is called as Ollama calls it: `llama3.2`, `mistral:7b`, `qwen2.5-coder`. Hosted
+/// ones are called `llama-3.3-70b-versatile`, `mistral-large-latest`, `qwen3-max`. `rest` follows the name of the family.
+fn is_ollamas(rest: &str) -> bool {
+    const HOSTED: [&str; 6] = ["-latest", "-max", "-plus", "-turbo", "-flash", "-versatile"];
+    let has_version = rest.is_empty() || rest.starts_with(|first: char| first.is_ascii_digit());
+    rest.contains(':') || (has_version && !HOSTED.iter().any(|end| rest.contains(end)))
 }
 
 impl Credentials {
@@ -219,6 +229,14 @@ mod tests {
             ("gpt-5", Some("openai:gpt-5")),
             ("anthropic/claude-sonnet-4:beta", Some("openrouter:anthropic/claude-sonnet-4:beta")),
             ("llama3.2:1b", Some("ollama:llama3.2:1b")),
+            ("mistral", Some("ollama:mistral")),
+            ("mistral-small:24b", Some("ollama:mistral-small:24b")),
+            ("qwen2.5-coder", Some("ollama:qwen2.5-coder")),
+            ("mistral-large-latest", None),
+            ("llama-3.3-70b-versatile", None),
+            ("qwen3-max", None),
+            ("gpt-oss-120b", None),
+            ("mistralai/mistral-large", Some("openrouter:mistralai/mistral-large")),
             ("antropic:claude-sonnet-4-5", Some("anthropic")),
             ("my-model", None),
         ] {

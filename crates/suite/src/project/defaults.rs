@@ -7,7 +7,7 @@ use model::decode::{Fields, Problems};
 use model::{CassetteMode, Excerpt, GatewayMode, Node, NodeKind, PassRate, PermissionMode, Trials};
 
 use super::file::Dialect;
-use super::{Setting, setting, text, whole};
+use super::{Setting, sections, setting, text, whole};
 use crate::trials::{pass_rate, precision, trials};
 use crate::{ai_tester, misplaced, model_name};
 
@@ -105,6 +105,10 @@ impl Defaults {
         let cassette = fields.choice("cassette", &CassetteMode::ALL, problems);
         self.cassette = setting(cassette, "cassette", fields);
         self.cassette_dir = text(fields, "cassette_dir", problems);
+        if let Some(Setting { value, source }) = &self.cassette_dir {
+            let folder = Setting { value: root.join(value), source: source.clone() };
+            sections::refuse_file(&folder, "cassette_dir", problems);
+        }
     }
 
     /// Reads the `eval` section, which contains some of the same settings under other names. Its `retries` has a

@@ -216,7 +216,10 @@ impl Project {
         }
         match sections::place_of_record(fields, "state", &self.root, problems) {
             Some(place) if sections::is_url(&place.value) => self.store = Some(place),
-            Some(folder) => self.state = folder.value,
+            Some(folder) => {
+                sections::refuse_file(&folder, "state", problems);
+                self.state = folder.value;
+            }
             None => {}
         }
         if let Some(node) = fields.get("store") {
@@ -242,7 +245,7 @@ impl Project {
         }
         self.agents = agents;
         self.judge = Judge::read(fields, missing, problems);
-        self.pricing = sections::folder(fields, "pricing", &self.root, problems);
+        self.pricing = sections::file(fields, "pricing", &self.root, problems);
         self.providers = fields.get("providers").map(|node| sections::providers(node, problems)).unwrap_or_default();
         if let Some(node) = fields.get("sandbox") {
             let chosen = sections::sandbox(node, dialect, &self.root, problems);
@@ -274,7 +277,7 @@ impl Project {
 
 /// Returns the folder, and warns if it does not exist.
 fn there(folder: Setting<PathBuf>, cwd: &Path, problems: &mut Problems) -> PathBuf {
-    if !folder.value.is_dir() {
+    if !folder.value.exists() {
         let message = format!("there is no directory `{}`", shown(&folder.value, cwd));
         problems.push(Diagnostic::warning(message).at(folder.source));
     }

@@ -278,8 +278,8 @@ pub fn is_url(written: &Path) -> bool {
     written.to_str().and_then(|text| text.split_once("://")).is_some_and(|(scheme, _)| is_scheme(scheme))
 }
 
-/// Returns the path under `key` as an absolute path, relative to `root`.
-pub fn folder(
+/// Returns the path of a file under `key` as an absolute path, relative to `root`. A folder is reported where it is read.
+pub fn file(
     fields: &mut Fields<'_>,
     key: &'static str,
     root: &Path,
@@ -287,4 +287,28 @@ pub fn folder(
 ) -> Option<Setting<PathBuf>> {
     let written = fields.text(key, problems);
     setting(written.map(|written| path::resolve(root, written)), key, fields)
+}
+
+/// Returns the path of a folder under `key` as an absolute path, relative to `root`, and reports a file.
+pub fn folder(
+    fields: &mut Fields<'_>,
+    key: &'static str,
+    root: &Path,
+    problems: &mut Problems,
+) -> Option<Setting<PathBuf>> {
+    let folder = file(fields, key, root, problems)?;
+    refuse_file(&folder, key, problems);
+    Some(folder)
+}
+
+/// Reports the setting `key`, which is a folder, if it names a file.
+pub fn refuse_file(folder: &Setting<PathBuf>, key: &str, problems: &mut Problems) {
+    if folder.value.is_file() {
+        let problem = Diagnostic::error(format!("`{key}` must be a directory, not a file")).at(folder.source.clone());
+        problems.push(match key {
+            "state" => problem.help("write `store: { path: FILE }` for the file with the recorded runs"),
+            "tests" => problem.help("write the directory that contains the file; the command line takes files, too"),
+            _ => problem.help("write the directory that contains the file"),
+        });
+    }
 }

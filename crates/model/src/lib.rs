@@ -125,7 +125,7 @@ pub use mock::{
     MockedTool, Mocks, PlayedMock, ServerSource, WantedArgument,
 };
 pub use model_traffic::{GatewayMode, ModelTraffic, Spread};
-pub use nearest::nearest;
+pub use nearest::{is_one_mistake, nearest};
 pub use network::{Destination, EgressAttempt, EgressVerdict, EgressWay, HostPattern, NetworkPolicy};
 pub use node::{Node, NodeKind};
 pub use number::rounded_number;

@@ -24,6 +24,21 @@ pub fn nearest<'a>(written: &str, candidates: impl IntoIterator<Item = &'a str>)
         .map(|(_, candidate)| candidate)
 }
 
+/// Returns `true` if one letter of `written` is wrong, missing or superfluous, or two neighbours are exchanged.
+pub fn is_one_mistake(written: &str, meant: &str) -> bool {
+    let (mut written, mut meant): (Vec<char>, Vec<char>) = (written.chars().collect(), meant.chars().collect());
+    let same = written.iter().zip(&meant).take_while(|(a, b)| a == b).count();
+    let (mut written, mut meant) = (written.split_off(same), meant.split_off(same));
+    while written.last().is_some() && written.last() == meant.last() {
+        written.pop();
+        meant.pop();
+    }
+    match (written.as_slice(), meant.as_slice()) {
+        ([a, b], [c, d]) => (a, b) == (d, c),
+        (written, meant) => written.len() < 2 && meant.len() < 2,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::nearest;

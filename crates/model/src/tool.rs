@@ -3,6 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::is_one_mistake;
+
 /// Effect of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -121,6 +123,16 @@ pub const TOOLS: &[Tool] = &[
 /// Returns the canonical tool with that name; case matters.
 pub fn find(name: &str) -> Option<&'static Tool> {
     TOOLS.iter().find(|tool| tool.name == name)
+}
+
+/// Returns the canonical tool that differs from `name` in one letter, or in the order of two. The names of other tools are
+/// not known, so a plural and a name that differs only in the case of its letters may be right.
+pub fn misspelt(name: &str) -> Option<&'static str> {
+    let known = || TOOLS.iter().map(|tool| tool.name);
+    if name.len() < 4 || known().any(|tool| tool.eq_ignore_ascii_case(name.strip_suffix('s').unwrap_or(name))) {
+        return None;
+    }
+    known().find(|tool| tool.len() > 3 && is_one_mistake(name, tool))
 }
 
 /// Returns the arguments of a canonical tool, if they are known. Vendors add arguments from time to time.

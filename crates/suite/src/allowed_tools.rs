@@ -77,30 +77,9 @@ pub fn fault(token: &str) -> Option<&'static str> {
     }
 }
 
-/// Returns the known tool that differs from the one in `token` in one letter, or in the order of two. The names of other
-/// tools are not known, so a plural and a name that differs only in the case of its letters may be right.
+/// Returns the known tool that is meant if the one in `token` is misspelt.
 pub fn misspelt(token: &str) -> Option<&'static str> {
-    let (name, _) = parts(token);
-    let known = || model::tool::TOOLS.iter().map(|tool| tool.name);
-    if name.len() < 4 || known().any(|tool| tool.eq_ignore_ascii_case(name.strip_suffix('s').unwrap_or(&name))) {
-        return None;
-    }
-    known().find(|tool| tool.len() > 3 && is_one_mistake(&name, tool))
-}
-
-/// Returns `true` if one letter of `written` is wrong, missing or superfluous, or two neighbours are exchanged.
-pub fn is_one_mistake(written: &str, meant: &str) -> bool {
-    let (mut written, mut meant): (Vec<char>, Vec<char>) = (written.chars().collect(), meant.chars().collect());
-    let same = written.iter().zip(&meant).take_while(|(a, b)| a == b).count();
-    let (mut written, mut meant) = (written.split_off(same), meant.split_off(same));
-    while written.last().is_some() && written.last() == meant.last() {
-        written.pop();
-        meant.pop();
-    }
-    match (written.as_slice(), meant.as_slice()) {
-        ([a, b], [c, d]) => (a, b) == (d, c),
-        (written, meant) => written.len() < 2 && meant.len() < 2,
-    }
+    model::tool::misspelt(&parts(token).0)
 }
 
 /// Returns the name and the scopes of one tool.

@@ -312,8 +312,8 @@ fn expectation(node: &Node, problems: &mut Problems) -> Option<Expectation> {
         tool_result_contains: one_or_more(&mut fields, "tool_result_contains", problems),
         contains: one_or_more(&mut fields, "contains", problems),
         not_contains: one_or_more(&mut fields, "not_contains", problems),
-        tools_include: one_or_more(&mut fields, "tools_include", problems),
-        tools_exclude: one_or_more(&mut fields, "tools_exclude", problems),
+        tools_include: tools(&mut fields, "tools_include", problems),
+        tools_exclude: tools(&mut fields, "tools_exclude", problems),
     };
     if matches!(&node.kind, NodeKind::Map(entries) if entries.is_empty()) {
         problems.push(node.error("`expect_request` expects nothing"));
@@ -332,6 +332,21 @@ fn one_or_more(fields: &mut Fields<'_>, key: &'static str, problems: &mut Proble
         }
         _ => decode::text(node, &format!("`{key}`"), problems).into_iter().collect(),
     }
+}
+
+/// Reads the name of a tool, or a list of names. The tools of agents are not known here, but a name that is nearly that of
+/// a known tool is probably misspelt.
+fn tools(fields: &mut Fields<'_>, key: &'static str, problems: &mut Problems) -> Vec<String> {
+    let names = one_or_more(fields, key, problems);
+    let Some(node) = fields.get(key) else { return names };
+    let items = if let NodeKind::List(items) = &node.kind { items.as_slice() } else { std::slice::from_ref(node) };
+    for item in items {
+        let Some(name) = item.as_str() else { continue };
+        if let Some(near) = model::tool::misspelt(name) {
+            problems.push(item.warning(format!("`{name}` in `{key}` is not a known tool")).suggest(Some(near)));
+        }
+    }
+    names
 }
 
 /// Reports two spellings of one key that are both present.

@@ -1,12 +1,11 @@
 //! Tests in tables: columns are variables, except for those that begin with two underscores.
 
 use model::decode::Problems;
-use model::{Diagnostic, Node, NodeKind, Spanned, nearest};
+use model::{Diagnostic, Node, NodeKind, Spanned, is_one_mistake, nearest};
 
 use super::assertion::{TYPES, Threshold};
 use super::file::{self, FILE};
 use super::reading::{map, node, text};
-use crate::allowed_tools::is_one_mistake;
 use crate::coverage::{KeyLog, Treatment};
 
 /// Types whose value in a cell is a list, separated by commas.

@@ -677,6 +677,9 @@ fn unknown_type(written: &str) -> Diagnostic {
              `args_match: {{file_path: PATTERN}}`"
         ));
     }
+    if matches!(&*name, "not" | "no" | "negate" | "none_of") {
+        return problem.help("write the assertion that denies it, such as `not_contains` or `tool_not_called`");
+    }
     let help = "common types are `contains`, `tool_called`, `file_exists` and `command`; `trialrun list --assertions` \
                 shows all of them";
     // Never suggest the opposite of what was written.

@@ -42,10 +42,14 @@ const COMMON: [&str; 5] = ["name", "id", "description", "tags", "prompt"];
 const MESSAGE_KEYS: [&str; 6] = ["user", "content", "message", "text", "prompt", "input"];
 
 /// Top-level keys of other programs.
-const SYNONYMS: [(&str, &str); 10] = [
+const SYNONYMS: [(&str, &str); 14] = [
     ("parametrize", "cases"),
     ("examples", "cases"),
     ("rows", "cases"),
+    ("table", "cases"),
+    ("data", "cases"),
+    ("params", "cases"),
+    ("matrix", "cases"),
     ("files", "fixtures"),
     ("messages", "turns"),
     ("conversation", "turns"),

@@ -63,6 +63,7 @@ impl CaseReader {
         let is_named = id.is_some_and(may_be_template);
         let rows = read(table, file.directory(), library, problems);
         report_open_braces(&root, &rows, problems);
+        report_other_placeholders(&root, &rows, problems);
         let mut cases = Vec::with_capacity(rows.len());
         let mut reported = Reported::default();
         for (index, row) in rows.iter().enumerate() {
@@ -168,6 +169,39 @@ fn report_open_braces(node: &Node, rows: &[Row], problems: &mut Problems) {
         }
         NodeKind::List(items) => items.iter().for_each(|item| report_open_braces(item, rows, problems)),
         NodeKind::Map(entries) => entries.iter().for_each(|(_, value)| report_open_braces(value, rows, problems)),
+        _ => {}
+    }
+}
+
+/// Warns about the first `{column}`, `${column}` or `<column>` of each column that `root` does not use: only `{{ column }}`
+/// is replaced.
+fn report_other_placeholders(root: &Node, rows: &[Row], problems: &mut Problems) {
+    let Some(NodeKind::Map(columns)) = rows.first().map(|row| &row.values.kind) else { return };
+    let mut texts = Vec::new();
+    collect_texts(root, &mut texts);
+    for (column, _) in columns {
+        let name = &*column.value;
+        let fills = |(_, text): &(&Node, &str)| {
+            text.split("{{").skip(1).any(|rest| rest.split("}}").next().is_some_and(|inside| inside.contains(name)))
+        };
+        if name.chars().count() < 2 || texts.iter().any(fills) {
+            continue;
+        }
+        let others = [format!("${{{name}}}"), format!("{{{name}}}"), format!("<{name}>")];
+        let written = |text: &str| others.iter().find(|other| text.contains(&***other));
+        if let Some((node, other)) = texts.iter().find_map(|(node, text)| Some((node, written(text)?))) {
+            let problem = node.warning(format!("`{other}` is not replaced by the column `{name}`, so it is text"));
+            problems.push(problem.help(format!("write `{{{{ {name} }}}}`")));
+        }
+    }
+}
+
+/// Adds the strings in `node`.
+fn collect_texts<'n>(node: &'n Node, found: &mut Vec<(&'n Node, &'n str)>) {
+    match &node.kind {
+        NodeKind::String(text) => found.push((node, text)),
+        NodeKind::List(items) => items.iter().for_each(|item| collect_texts(item, found)),
+        NodeKind::Map(entries) => entries.iter().for_each(|(_, value)| collect_texts(value, found)),
         _ => {}
     }
 }

@@ -42,10 +42,14 @@ const TELLING: &str = "skill system_prompt system_prompt_file user_prompt user_p
                        token-budget fixtures user_responses assertions";
 
 /// Top-level keys of other programs.
-const SYNONYMS: [(&str, &str); 11] = [
+const SYNONYMS: [(&str, &str); 15] = [
     ("parametrize", "cases"),
     ("examples", "cases"),
     ("rows", "cases"),
+    ("table", "cases"),
+    ("data", "cases"),
+    ("params", "cases"),
+    ("matrix", "cases"),
     ("files", "fixtures"),
     ("id", "scenario"),
     ("name", "scenario"),

@@ -425,6 +425,8 @@ pub struct RunnerOptions {
     pub permission_mode: Option<PermissionMode>,
     /// Exclusive list of the agent's tools. Replaces the skill's `allowed-tools`.
     pub allowed_tools_override: Option<Vec<String>>,
+    /// Location of this list.
+    pub allowed_tools_source: Option<Excerpt>,
     /// Layers of the machine's own settings that the agent may read; none by default.
     pub setting_sources: Vec<SettingSource>,
     /// Reasoning effort passed to the agent, such as `low`, `medium` or `high`.

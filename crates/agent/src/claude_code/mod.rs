@@ -160,11 +160,12 @@ impl Agent for ClaudeCode {
 
     fn check(&self, context: &CaseContext<'_>) -> Vec<Diagnostic> {
         let mut problems = Vec::new();
+        let place = context.case.runner.allowed_tools_source.as_ref().unwrap_or(&context.case.source);
         let listed = context.case.runner.allowed_tools_override.as_deref().map(ToolAllowList::read).unwrap_or_default();
         for tool in listed.built_in().filter(|tool| !TOOLS.contains(tool)) {
             problems.push(
                 Diagnostic::warning(format!("Claude Code has no tool named `{tool}` (in the list of allowed tools)"))
-                    .at(context.case.source.clone())
+                    .at(place.clone())
                     .suggest(nearest(tool, TOOLS.iter().copied())),
             );
         }

@@ -366,6 +366,7 @@ fn runner(fields: &mut Fields<'_>, directory: &Path, problems: &mut Problems) ->
         inner_model = model(&mut block, directory, problems);
         options.permission_mode = block.choice("permission_mode", &PermissionMode::ALL, problems);
         options.allowed_tools_override = block.texts("allowed_tools_override", problems);
+        options.allowed_tools_source = block.get("allowed_tools_override").map(Node::excerpt);
         options.setting_sources = setting_sources(&mut block, problems);
         let effort = block.text("reasoning_effort", problems);
         options.reasoning_effort = effort.or(block.text("reasoning", problems));

@@ -215,6 +215,7 @@ pub(super) fn runner_of(runner: &RunnerOptions) -> Value {
         model_source: _,
         permission_mode,
         allowed_tools_override,
+        allowed_tools_source: _,
         setting_sources,
         reasoning_effort,
     } = runner;

@@ -63,6 +63,15 @@ impl<'a> Reading<'a> {
         Reading::new(node, what, self.problems, self.context)
     }
 
+    /// Returns `true` if a key that was not read probably means one of `keys`; it is reported, so they are not missing.
+    pub fn has_misspelt(&self, keys: &[&'static str]) -> bool {
+        let means = |name: &str| {
+            SYNONYMS.iter().any(|(other, key)| *other == name && keys.contains(key))
+                || nearest(name, keys.iter().copied()).is_some()
+        };
+        self.fields.unread().any(|(name, _)| means(&name.value))
+    }
+
     /// Reads `text` as the title, for types that do not search for `text`.
     pub fn caption(&mut self) {
         self.title = self.fields.text("text", self.problems);

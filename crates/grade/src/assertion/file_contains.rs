@@ -96,6 +96,7 @@ fn content(reading: &mut Reading<'_>) -> Option<Content> {
             reading.problems.push(node.error("`text` and `pattern` cannot be combined; use one of them"));
             None
         }
+        (None, None) if reading.has_misspelt(&["contains", "text", "pattern"]) => None,
         (None, None) => {
             let head = reading.fields.node();
             reading.problems.push(head.error("`file_contains` needs one of `contains`, `text` and `pattern`"));

@@ -648,7 +648,8 @@ fn misspelt(claim: &CodeClaim) -> Diagnostic {
         Some(_) => Diagnostic::error(format!("there is no assertion named `assert.{name}`")),
         None => Diagnostic::warning(format!("there is no assertion named `assert.{name}`, so it will be undecided")),
     };
-    problem.suggest(near).at(claim.source.excerpt(claim.name.span))
+    let near = near.map(|near| format!("assert.{near}"));
+    problem.suggest(near.as_deref()).at(claim.source.excerpt(claim.name.span))
 }
 
 /// Returns the names and aliases of the assertions that users write.

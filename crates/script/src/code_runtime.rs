@@ -1,5 +1,6 @@
 //! The interface of the runtimes for the user's code: the embedded engine, and the user's own runtime.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -142,10 +143,23 @@ pub trait CodeRuntime {
         self.begin(&tests.run, &[index, ask, about], budget)
     }
 
-    /// Sets the source positions of the scenarios in `tests`.
-    fn locate(&self, tests: &mut Tests) {
+    /// Returns those of `names` that are not names of global variables.
+    fn missing_globals(&mut self, names: Vec<String>) -> Vec<String>;
+
+    /// Sets the source positions of the scenarios in `tests`, and the mistakes in them.
+    fn locate(&mut self, tests: &mut Tests) {
         for written in tests.scenarios.iter_mut().chain(&mut tests.others) {
             written.call = self.call_site(&written.stack, prelude::SCENARIO);
+        }
+        let calls = || tests.scenarios.iter().filter_map(|written| written.call.as_ref());
+        let names: BTreeSet<&String> = calls().flat_map(|call| &call.undeclared).map(|(name, _)| name).collect();
+        if !names.is_empty() {
+            let missing = self.missing_globals(names.into_iter().cloned().collect());
+            tests
+                .scenarios
+                .iter_mut()
+                .filter_map(|written| written.call.as_mut())
+                .for_each(|call| call.lacks(&missing));
         }
     }
 }

@@ -8,8 +8,8 @@ use model::{Diagnostic, Excerpt, Source};
 use crate::code_runtime::{CodeRuntime, ModuleProgram};
 use crate::error::ScriptError;
 use crate::prelude::{self, Call, Tests};
-use crate::pump::Progress;
-use crate::runtime::Runtime;
+use crate::pump::{Meter, Progress};
+use crate::runtime::{HOUSEKEEPING, Runtime};
 use crate::task::Task;
 use crate::value::{Function, Request, Value};
 
@@ -86,6 +86,14 @@ impl CodeRuntime for Runtime {
 
     fn call_site(&self, stack: &str, name: &str) -> Option<Call> {
         Self::call_site(self, stack, name)
+    }
+
+    fn missing_globals(&mut self, names: Vec<String>) -> Vec<String> {
+        let missing = self.enter(&mut Meter::new(HOUSEKEEPING), None, |ctx, _| {
+            let globals = ctx.globals();
+            Ok(names.into_iter().filter(|name| !globals.contains_key(name.as_str()).unwrap_or(true)).collect())
+        });
+        missing.unwrap_or_default()
     }
 
     fn thrown_at(&self, stack: &str) -> Option<Excerpt> {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use model::{Diagnostic, Excerpt};
 
 use crate::platform::HEAP;
+use crate::trace::is_absent_in_node;
 
 /// Error of a script.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -114,10 +115,6 @@ impl fmt::Display for Frame {
 /// Message about decorators in the embedded engine.
 pub(crate) const DECORATORS: &str = "decorators are not supported here";
 
-/// Words in the reasons of errors about names that Node.js does not have either.
-const ABSENT_IN_NODE: [&str; 5] =
-    ["another test runner", "a browser", "this runtime", "an ECMAScript module", "without a sandbox"];
-
 struct Bytes(usize);
 
 impl fmt::Display for Bytes {
@@ -194,9 +191,7 @@ impl ScriptError {
     pub fn help(&self) -> Option<&str> {
         match self {
             Self::Syntax { help, .. } | Self::Missing { help, .. } => help.as_deref(),
-            Self::Thrown { message, .. }
-                if self.is_limit() && !ABSENT_IN_NODE.iter().any(|words| message.contains(words)) =>
-            {
+            Self::Thrown { message, .. } if self.is_limit() && !is_absent_in_node(message) => {
                 Some("`code: {runtime: node}` in the configuration runs code in Node.js, which has more")
             }
             Self::OutOfMemory { limit, .. } if *limit < HEAP => {

@@ -58,6 +58,7 @@ mod test_project;
 pub mod thread;
 mod trace;
 mod typescript;
+mod unknown_names;
 mod value;
 
 pub use code_runtime::{CodeRuntime, ModuleProgram};

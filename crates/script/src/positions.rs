@@ -4,13 +4,13 @@ use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use model::{CodeClaim, Diagnostic, Node, NodeKind, Source, Span, Spanned, nearest};
+use model::{CodeClaim, Diagnostic, Node, NodeKind, Source, Span, Spanned};
 use oxc_ast::ast::{
     Argument, ArrayExpression, ArrayExpressionElement, AssignmentExpression, AssignmentTarget, BinaryExpression,
-    BindingIdentifier, BindingPattern, CallExpression, ConditionalExpression, Declaration, DoWhileStatement,
-    ExportDefaultDeclarationKind, Expression, ForStatement, FormalParameter, IfStatement, ImportDeclaration,
-    LogicalExpression, MemberExpression, ModuleExportName, ObjectExpression, ObjectPropertyKind, Program, Statement,
-    StaticMemberExpression, UnaryExpression, UnaryOperator, VariableDeclaration, VariableDeclarator, WhileStatement,
+    BindingPattern, CallExpression, ConditionalExpression, Declaration, DoWhileStatement, ExportDefaultDeclarationKind,
+    Expression, ForStatement, FormalParameter, IfStatement, ImportDeclaration, LogicalExpression, MemberExpression,
+    ModuleExportName, ObjectExpression, ObjectPropertyKind, Program, Statement, StaticMemberExpression,
+    UnaryExpression, UnaryOperator, VariableDeclaration, VariableDeclarator, WhileStatement,
 };
 use oxc_ast_visit::{Visit, walk};
 use oxc_span::GetSpan;
@@ -18,19 +18,11 @@ use oxc_span::GetSpan;
 use crate::expression::SyntaxError;
 use crate::syntax::{Mistake, span};
 use crate::typescript::{Language, first_error, with_parsed};
+use crate::unknown_names::{Helper, UnknownName, unknown_names};
 use crate::value::{Key, Value};
 
 /// Names of the module that tests import.
 pub(crate) const TEST_MODULES: &[&str] = &["trialrun", "@fabrik/core", "@fabriklabs/core"];
-
-/// Members of an agent in a scenario.
-pub(crate) const AGENT: [&str; 5] = ["name", "model", "send", "run", "files"];
-
-/// Members of a reply in a scenario.
-const REPLY: [&str; 7] = ["text", "toolCalls", "latencyMs", "firstTokenMs", "tokenUsage", "raw", "mentions"];
-
-/// Names that a scenario receives.
-const RECEIVED: [&str; 7] = ["agent", "agents", "assert", "persona", "score", "scores", "profile"];
 
 /// Function that creates a scenario. Its properties, such as `skip`, also create one.
 pub(crate) const SCENARIO: &str = "scenario";
@@ -191,33 +183,10 @@ pub(crate) struct Calls {
     forgotten: Vec<Awaitable>,
     /// Calls whose promise is tested as if it were the result.
     tested: Vec<Awaitable>,
-    /// Names that do not exist, each with the name that is meant.
-    misspelt: Vec<Misspelt>,
-    /// Calls of `fetch`.
-    fetches: Vec<Span>,
-    /// True if the text gives another value the name `fetch`.
-    has_other_fetch: bool,
-}
-
-/// Name that does not exist and is similar to one that does.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Misspelt {
-    span: Span,
-    owner: NameOwner,
-    near: &'static str,
-}
-
-/// Where a name is searched.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum NameOwner {
-    /// Members of an agent.
-    Agent,
-    /// Members of a reply.
-    Reply,
-    /// What a scenario receives.
-    Scenario,
-    /// Variables of the module.
-    Module,
+    /// Names that do not exist.
+    unknown: Vec<UnknownName>,
+    /// Functions that calls may use.
+    helpers: Vec<Helper>,
 }
 
 impl Calls {
@@ -232,14 +201,13 @@ impl Calls {
                 bindings: Vec::new(),
                 uses: Vec::new(),
                 replies: HashMap::new(),
-                bound: HashSet::new(),
-                members: Vec::new(),
             };
             search.calls.has_other_assert = has_own_assert(&parsed.program);
             search.visit_program(&parsed.program);
             search.find_forgotten();
-            search.find_misspelt();
             search.find_checked_replies();
+            let is_module = parsed.module_record.has_module_syntax;
+            (search.calls.unknown, search.calls.helpers) = unknown_names(&parsed.program, text, is_module);
             Ok(search.calls)
         });
         found.unwrap_or_default()
@@ -252,9 +220,8 @@ impl Calls {
         around().rfind(|call| call.name.as_deref() == Some(name)).or_else(|| around().next())
     }
 
-    /// Returns the mistakes in the arguments of `call` that the text alone shows. With `has_fetch`, calls of `fetch` are
-    /// none.
-    pub fn mistakes(&self, call: &CallLocation, source: &Source, has_fetch: bool) -> Vec<Diagnostic> {
+    /// Returns the mistakes in the arguments of `call`, and in the functions that these use, that the text alone shows.
+    pub fn mistakes(&self, call: &CallLocation, source: &Source) -> Vec<Diagnostic> {
         let text_at = |span: Span| source.text.get(span.start()..span.end()).unwrap_or_default();
         let is_ours = |call: &&Awaitable| match call.kind {
             AwaitableKind::Reply => true,
@@ -267,36 +234,47 @@ impl Calls {
                 AwaitableKind::Result | AwaitableKind::Claim => format!("the result of `{}`", text_at(call.callee)),
             };
             let problem = Diagnostic::error(format!("{what} is used without waiting for it"));
-            (&call.span, problem.help("write `await` before the call"))
+            (call.span, problem.help("write `await` before the call"))
         });
         let is_only_tested = |call: &&Awaitable| !self.forgotten.contains(call);
         let tested = self.tested.iter().filter(is_only_tested).filter(is_ours).map(|call| {
             let message = format!("the promise of `{}` is tested, not its result", text_at(call.callee));
-            (&call.span, Diagnostic::warning(message).help("write `await` before the call"))
+            (call.span, Diagnostic::warning(message).help("write `await` before the call"))
         });
-        let is_certain = |name: &&Misspelt| name.owner == NameOwner::Scenario || !self.has_other_agent;
-        let misspelt = self.misspelt.iter().filter(is_certain).map(|Misspelt { span, owner, near }| {
-            let name = text_at(*span);
-            let message = match owner {
-                NameOwner::Agent => format!("an agent has no `{name}`"),
-                NameOwner::Reply => format!("a reply has no `{name}`"),
-                NameOwner::Scenario => format!("a scenario does not receive `{name}`"),
-                NameOwner::Module => format!("`{name}` is not defined"),
-            };
-            (span, Diagnostic::error(message).suggest(Some(near)))
-        });
-        let fetches = self.fetches.iter().filter(|_| !self.has_other_fetch && !has_fetch).map(|span| {
-            let problem = Diagnostic::error("`fetch` is not available: a test has no access to the network");
-            (
-                span,
-                problem
-                    .help("`agent.run` runs a command; a `custom` agent has `fetch` for the hosts in its `network`")
-                    .help("in the configuration, `code: {runtime: node}` runs tests in Node.js, which has `fetch`"),
-            )
-        });
-        let is_inside = |span: &Span| span.start() > call.span.start() && span.end() <= call.span.end();
-        let all = forgotten.chain(tested).chain(misspelt).chain(fetches).filter(|(span, _)| is_inside(span));
-        all.map(|(span, problem)| problem.at(source.excerpt(*span))).collect()
+        let unknown = self.unknown.iter().filter(|name| name.global.is_none());
+        let unknown = unknown.map(|name| (name.span, name.problem.clone()));
+        let reached = self.reached(call);
+        let all = forgotten.chain(tested).chain(unknown).filter(|(span, _)| is_within(&reached, span.start()));
+        all.map(|(span, problem)| problem.at(source.excerpt(span))).collect()
+    }
+
+    /// Returns the variables in the arguments of `call`, and in the functions that these use, that nothing declares, each
+    /// with the problem that it is if the runtime does not have it: its first use in the text.
+    pub fn undeclared(&self, call: &CallLocation, source: &Source) -> Vec<(String, Diagnostic)> {
+        let reached = self.reached(call);
+        let globals = || self.unknown.iter().filter_map(|one| Some((one.global.as_ref()?, one)));
+        let mut found: Vec<(String, Diagnostic)> = Vec::new();
+        for (name, _) in globals().filter(|(_, one)| is_within(&reached, one.span.start())) {
+            let first =
+                globals().find(|(other, _)| *other == name).filter(|_| found.iter().all(|(known, _)| known != name));
+            found.extend(first.map(|(_, one)| (name.clone(), one.problem.clone().at(source.excerpt(one.span)))));
+        }
+        found
+    }
+
+    /// Returns the ranges of the arguments of `call` and of the functions in the text that these use.
+    fn reached(&self, call: &CallLocation) -> Vec<Span> {
+        let mut reached = vec![Span::new(call.span.start() + 1, call.span.end())];
+        let mut left: Vec<&Helper> = self.helpers.iter().collect();
+        loop {
+            let is_used = |helper: &&Helper| helper.uses.iter().any(|at| is_within(&reached, *at));
+            let (used, others): (Vec<&Helper>, Vec<&Helper>) = left.into_iter().partition(is_used);
+            if used.is_empty() {
+                return reached;
+            }
+            reached.extend(used.iter().map(|helper| helper.span));
+            left = others;
+        }
     }
 
     /// Returns the assertions that the arguments of `call` make in `source`, the file that contains the text.
@@ -316,6 +294,11 @@ impl Calls {
         };
         claims.filter_map(claim).collect()
     }
+}
+
+/// Returns `true` if byte `at` is in one of the ranges.
+fn is_within(ranges: &[Span], at: usize) -> bool {
+    ranges.iter().any(|range| (range.start()..range.end()).contains(&at))
 }
 
 /// Call that returns a promise.
@@ -348,10 +331,6 @@ struct Search<'a> {
     uses: Vec<(&'a str, u32)>,
     /// Names that get an awaited reply, and how often.
     replies: HashMap<&'a str, usize>,
-    /// Names that the module declares or imports anywhere.
-    bound: HashSet<&'a str>,
-    /// Members that are read from a name: the name and where it is, and the member and where it is.
-    members: Vec<(&'a str, Span, &'a str, Span)>,
 }
 
 /// Returns `true` if the module declares something called `assert` at its top level.
@@ -373,13 +352,6 @@ impl<'a> Visit<'a> for Search<'a> {
             callee if makes_scenario(callee) => Some(SCENARIO.to_owned()),
             callee => callee.as_member_expression().and_then(|member| member.static_property_name()).map(str::to_owned),
         };
-        if matches!(call.callee.get_inner_expression(), Expression::Identifier(identifier) if identifier.name == "fetch")
-        {
-            self.calls.fetches.push(span(call.callee.span()));
-        }
-        if name.as_deref() == Some(SCENARIO) {
-            self.check_received(call);
-        }
         let is_claim = self.is_on_assert(call);
         let known = call.arguments.iter().take_while(|argument| argument.as_expression().is_some());
         if is_claim && let Some(reply) = call.arguments.first().and_then(Argument::as_expression) {
@@ -415,24 +387,9 @@ impl<'a> Visit<'a> for Search<'a> {
         walk::walk_import_declaration(self, import);
     }
 
-    fn visit_binding_identifier(&mut self, name: &BindingIdentifier<'a>) {
-        self.bound.insert(name.name.as_str());
-        self.calls.has_other_fetch |= name.name == "fetch";
-    }
-
     fn visit_static_member_expression(&mut self, member: &StaticMemberExpression<'a>) {
         if !["then", "catch", "finally"].contains(&member.property.name.as_str()) {
             self.use_as_result(&member.object);
-        }
-        let name = member.property.name.as_str();
-        if is_agent(&member.object)
-            && !AGENT.contains(&name)
-            && let Some(near) = nearest(name, AGENT)
-        {
-            self.calls.misspelt.push(Misspelt { span: span(member.property.span), owner: NameOwner::Agent, near });
-        }
-        if let Some(holder) = member.object.get_inner_expression().get_identifier_reference() {
-            self.members.push((holder.name.as_str(), span(holder.span), name, span(member.property.span)));
         }
         walk::walk_static_member_expression(self, member);
     }
@@ -589,44 +546,6 @@ impl<'a> Search<'a> {
 }
 
 impl Search<'_> {
-    /// Reports names that a scenario takes out of what it receives and that are not there.
-    fn check_received(&mut self, call: &CallExpression<'_>) {
-        let function = call.arguments.last().and_then(Argument::as_expression).map(Expression::get_inner_expression);
-        let parameters = match function {
-            Some(Expression::ArrowFunctionExpression(function)) => &function.params,
-            Some(Expression::FunctionExpression(function)) => &function.params,
-            _ => return,
-        };
-        let Some(BindingPattern::ObjectPattern(received)) = parameters.items.first().map(|first| &first.pattern) else {
-            return;
-        };
-        for property in &received.properties {
-            let Some(name) = property.key.static_name().filter(|name| !RECEIVED.contains(&&**name)) else { continue };
-            if let Some(near) = nearest(&name, RECEIVED) {
-                let owner = NameOwner::Scenario;
-                self.calls.misspelt.push(Misspelt { span: span(property.key.span()), owner, near });
-            }
-        }
-    }
-
-    /// Finds members that a reply does not have, and members of a name that nothing declares.
-    fn find_misspelt(&mut self) {
-        for (holder, at, name, place) in std::mem::take(&mut self.members) {
-            let near = match self.bound.contains(holder) {
-                true if self.is_reply(holder) && !REPLY.contains(&name) => {
-                    nearest(name, REPLY).map(|near| Misspelt { span: place, owner: NameOwner::Reply, near })
-                }
-                true => None,
-                false if RECEIVED.contains(&holder) => None,
-                false => {
-                    let near = nearest(holder, RECEIVED.into_iter().filter(|known| self.bound.contains(known)));
-                    near.map(|near| Misspelt { span: at, owner: NameOwner::Module, near })
-                }
-            };
-            self.calls.misspelt.extend(near);
-        }
-    }
-
     /// Marks the calls whose first argument is certainly a reply.
     fn find_checked_replies(&mut self) {
         let mut calls = std::mem::take(&mut self.calls.found);

@@ -71,8 +71,10 @@ pub struct Call {
     pub arguments: Vec<ValueLocation>,
     /// Assertions that its arguments make, one entry per occurrence.
     pub claims: Vec<CodeClaim>,
-    /// Mistakes in its arguments that the text alone shows, such as a missing `await`.
+    /// Mistakes in its arguments, such as a missing `await`, in the order of the text.
     pub mistakes: Vec<Diagnostic>,
+    /// Variables in its arguments that nothing declares, each with the problem that it is unless the runtime has it.
+    pub(crate) undeclared: Vec<(String, Diagnostic)>,
 }
 
 impl Call {
@@ -89,8 +91,8 @@ impl Call {
         node(value, place, place.map_or(self.callee, |place| place.span), &self.source)
     }
 
-    /// Returns the call of `name` at `site`. With `has_fetch`, calls of `fetch` in it are not mistakes.
-    pub(crate) fn at(site: &Site, name: &str, has_fetch: bool) -> Self {
+    /// Returns the call of `name` at `site`.
+    pub(crate) fn at(site: &Site, name: &str) -> Self {
         let Site { text, source, at } = site;
         let call = text.calls().around(*at, name);
         Self {
@@ -98,8 +100,16 @@ impl Call {
             callee: call.map_or_else(|| source_map::word(&text.original, *at), |call| call.callee),
             arguments: call.map(|call| call.arguments.clone()).unwrap_or_default(),
             claims: call.map(|call| text.calls().claims(call, source)).unwrap_or_default(),
-            mistakes: call.map(|call| text.calls().mistakes(call, source, has_fetch)).unwrap_or_default(),
+            mistakes: call.map(|call| text.calls().mistakes(call, source)).unwrap_or_default(),
+            undeclared: call.map(|call| text.calls().undeclared(call, source)).unwrap_or_default(),
         }
+    }
+
+    /// Takes the variables that are `missing` in the runtime for mistakes.
+    pub(crate) fn lacks(&mut self, missing: &[String]) {
+        let undeclared = std::mem::take(&mut self.undeclared).into_iter();
+        self.mistakes.extend(undeclared.filter(|(name, _)| missing.contains(name)).map(|(_, problem)| problem));
+        self.mistakes.sort_by_key(|problem| problem.source.as_ref().map(|at| (at.line, at.column)));
     }
 }
 
@@ -185,7 +195,7 @@ impl Runtime {
     /// Returns the call of `name` that a script made at `stack`, a property of an error: the innermost one in a file
     /// of the user.
     pub fn call_site(&self, stack: &str, name: &str) -> Option<Call> {
-        trace::site(&self.realm, stack).map(|site| Call::at(&site, name, false))
+        trace::site(&self.realm, stack).map(|site| Call::at(&site, name))
     }
 
     /// Returns the location at which an error with this `stack` was thrown, if it is in a file of the user.

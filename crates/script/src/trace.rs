@@ -266,10 +266,17 @@ const PLATFORM: &str = "Blob BroadcastChannel ByteLengthQueuingStrategy Compress
 
 /// Explains the restrictions of scripts in a message about a name that exists in other environments.
 fn plainer(name: &str, message: String) -> String {
-    let Some(missing) = message.strip_suffix(" is not defined").filter(|_| name == "ReferenceError") else {
-        return message;
-    };
-    let reason = match missing.trim_matches('\'') {
+    let missing = message.strip_suffix(" is not defined").filter(|_| name == "ReferenceError");
+    let Some(missing) = missing.map(|missing| missing.trim_matches('\'')) else { return message };
+    match absence(missing) {
+        Some(reason) => format!("{missing} is not available here: {reason}"),
+        None => message,
+    }
+}
+
+/// Returns the reason why `name`, which exists in other environments, does not exist in scripts.
+pub(crate) fn absence(name: &str) -> Option<&'static str> {
+    Some(match name {
         "fetch" => {
             "scripts have no access to the network; a `custom` agent has it for the hosts in its `network: [HOST]`"
         }
@@ -291,9 +298,16 @@ fn plainer(name: &str, message: String) -> String {
             "it belongs to another test runner; write `assert.contains(reply, text)` or `assert.custom(name, fn)`"
         }
         "jest" | "vi" => "it belongs to another test runner",
-        _ => return message,
-    };
-    format!("{} is not available here: {reason}", missing.trim_matches('\''))
+        _ => return None,
+    })
+}
+
+/// Returns `true` if something that is absent for this reason is absent in Node.js, too.
+pub(crate) fn is_absent_in_node(reason: &str) -> bool {
+    /// Words in the reasons.
+    const WORDS: [&str; 5] =
+        ["another test runner", "a browser", "this runtime", "an ECMAScript module", "without a sandbox"];
+    WORDS.iter().any(|words| reason.contains(words))
 }
 
 /// Stack frame as written by the engine: 1-based, with the column in bytes.
@@ -491,7 +505,9 @@ pub(crate) fn explain_stack(realm: &Realm, name: &str, message: &str, stack: &st
     let steps = steps(stack);
     let place = place(realm, &steps, &work);
     let stack = steps.iter().filter_map(|step| frame(realm, step, &work)).collect();
-    ScriptError::Thrown { name: name.to_owned(), message: message.to_owned(), place, stack }
+    let plain = plainer(name, message.to_owned());
+    let message = if is_absent_in_node(&plain) { plain } else { message.to_owned() };
+    ScriptError::Thrown { name: name.to_owned(), message, place, stack }
 }
 
 /// Converts the engine's message for an import of a name that the module does not export. The message does not name

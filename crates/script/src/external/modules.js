@@ -380,6 +380,8 @@ function take(message) {
       const core = await evaluated(await imported(message.core, 'internal:'));
       return core.namespace.open(exports);
     });
+  } else if (message.globals !== undefined) {
+    run(message.id, async () => message.globals.filter((name) => !(name in globalThis)));
   } else if (message.program !== undefined) {
     run(message.id, async () => (await namespaceAt(message.program)).default);
   } else if (message.call !== undefined) {

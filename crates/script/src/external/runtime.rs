@@ -536,7 +536,13 @@ impl CodeRuntime for ExternalRuntime {
     }
 
     fn call_site(&self, stack: &str, name: &str) -> Option<Call> {
-        trace::site(&self.realm, stack).map(|site| Call::at(&site, name, true))
+        trace::site(&self.realm, stack).map(|site| Call::at(&site, name))
+    }
+
+    fn missing_globals(&mut self, names: Vec<String>) -> Vec<String> {
+        let id = self.order(json!({ "globals": names }));
+        let Ok(Value::List(missing)) = self.finish(id, ANSWER) else { return Vec::new() };
+        missing.iter().filter_map(|name| name.as_str().map(str::to_owned)).collect()
     }
 
     fn thrown_at(&self, stack: &str) -> Option<Excerpt> {

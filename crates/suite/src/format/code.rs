@@ -68,7 +68,7 @@ fn load(path: &Path, source: &Source, library: &Library, problems: &mut Problems
         options.is_inspection = true;
         options
     };
-    let (runtime, mut tests) = script::open(path, &options, &mut |runtime| runtime.tests(path, LOADING))?;
+    let (mut runtime, mut tests) = script::open(path, &options, &mut |runtime| runtime.tests(path, LOADING))?;
     problems.extend(runtime.missing_imports(path, source));
     runtime.locate(&mut tests);
     Ok(tests)

@@ -1,0 +1,194 @@
+use model::Source;
+
+use crate::Language;
+use crate::positions::Calls;
+
+/// Returns the places and the messages of the unknown names in the first scenario of `text`, as if the runtime had only
+/// the global variables `console`, `Math`, `JSON`, `Object` and `process`.
+fn unknown(text: &str) -> Vec<(String, String)> {
+    const GLOBALS: [&str; 6] = ["console", "Math", "JSON", "Object", "process", "globalThis"];
+    let calls = Calls::new(text, Language::TypeScript);
+    let source = Source::new("a.ts", text);
+    let at = text.find("scenario(").or(text.find("scenario.")).unwrap();
+    let scenario = calls.around(at, "scenario").unwrap();
+    let undeclared = calls.undeclared(scenario, &source).into_iter();
+    let undeclared = undeclared.filter(|(name, _)| !GLOBALS.contains(&&**name)).map(|(_, problem)| problem);
+    let place = |at: model::Excerpt| at.text[at.column - 1..at.column - 1 + at.length].to_owned();
+    let all = calls.mistakes(scenario, &source).into_iter().chain(undeclared);
+    all.map(|problem| {
+        (place(problem.source.clone().unwrap()), format!("{}; {}", problem.message, problem.help.join("; ")))
+    })
+    .collect()
+}
+
+/// Returns the same for a scenario with this body.
+fn in_body(body: &str) -> Vec<(String, String)> {
+    unknown(&format!(
+        "import {{ scenario }} from 'trialrun'; \
+         export default scenario('a', async ({{ agent, agents, assert, persona }}) => {{ {body} }});"
+    ))
+}
+
+fn is_one(found: &[(String, String)], place: &str, message: &str) -> bool {
+    found.len() == 1 && found[0].0 == place && found[0].1.contains(message)
+}
+
+#[test]
+fn a_member_that_does_not_exist_is_found_and_ours_suggested() {
+    for (body, place, message) in [
+        ("await agent.sned('x');", "sned", "an agent has no `sned`; did you mean `send`?"),
+        ("await agents.shop.Send('x');", "Send", "did you mean `send`?"),
+        ("await agents['a b'].ask('x');", "ask", "an agent has no `ask`; did you mean `send`?"),
+        ("const text = await agent.file.read('a');", "file", "did you mean `files`?"),
+        ("await agent.fly();", "fly", "an agent has no `fly`; it has name, model, send, run and files"),
+        (
+            "await agent.files.readFile('a');",
+            "readFile",
+            "`agent.files` has no member `readFile`; did you mean `read`?",
+        ),
+        ("const r = await agent.send('x'); assert.contains(r.txt, 'y');", "txt", "a reply has no `txt`; did you mean"),
+        ("const r = await agents.b.send('x'); if (r.mention('y')) r.text;", "mention", "did you mean `mentions`?"),
+        ("{ const r = await agent.send('x'); } { const r = await agent.send('y'); r.txt; }", "txt", "`text`"),
+        ("let r; r = await agent.send('x'); r = await agent.send('y'); r.content;", "content", "mean `text`?"),
+        ("(await agent.send('x')).tool_calls;", "tool_calls", "did you mean `toolCalls`?"),
+        ("const { text, usage } = await agent.send('x'); console.log(text, usage);", "usage", "mean `tokenUsage`?"),
+        ("const u = persona({ role: 'a' }); u.say('x');", "say", "a persona has no `say`; did you mean `says`?"),
+        (
+            "await persona({ role: 'a' }).converse(agent, { gaol: 'x' });",
+            "gaol",
+            "`converse` has no option `gaol`; did you",
+        ),
+        ("await agent.run('ls', { cwd: 'x' });", "cwd", "`run` has no option `cwd`; its options: timeout"),
+        ("const t = await persona({ role: 'a' }).converse(agent, {}); t.messages;", "messages", "mean `replies`?"),
+    ] {
+        let found = in_body(body);
+        assert!(is_one(&found, place, message), "{body}: {found:?}");
+    }
+    for right in [
+        "await agent.files.read('a'); await agents.sned.send('x');",
+        "{ const agent = { sned() {} }; agent.sned('x'); }",
+        "[1].map((agent) => agent.age);",
+        "const r = await agent.send('x'); r.text.length; r.toolCalls; r.toString();",
+        "let r = await agent.send('x'); r = { txt: 1 }; r.txt;",
+        "let r = { txt: 1 }; r = await agent.send('x'); r.txt;",
+        "const r = await agent.send('x'); { const r = { txt: 1 }; r.txt; }",
+        "const agnt = agent; agnt.send('x');",
+        "const { text = 'x', other = 'y' } = await agent.send('x'); console.log(text, other);",
+        "agent.send('x').then((r) => r.text);",
+    ] {
+        assert_eq!(in_body(right), [], "{right}");
+    }
+}
+
+#[test]
+fn a_variable_that_nothing_declares_is_found_once_with_the_way_to_define_it() {
+    for (body, place, message) in [
+        ("await agnt.send('x'); await agnt.send('y');", "agnt", "`agnt` is not defined; did you mean `agent`?"),
+        ("const reply = await agent.send('x'); assert.contains(replay, 'y');", "replay", "did you mean `reply`?"),
+        ("consle.log(1);", "consle", "did you mean `console`?"),
+        ("conversation.say('x');", "conversation", "define `conversation`, or import it"),
+        ("score('a', 1);", "score", "write `import { score } from \"trialrun\"`"),
+        ("profile.name;", "profile", "a scenario receives it: write `async ({ profile }) => …`"),
+        ("if (agent) { const later = 1; } console.log(later);", "later", "`later` is declared in another block"),
+        (
+            "expect(1).toBe(1);",
+            "expect",
+            "`expect` is not available here: it belongs to another test runner; write `assert",
+        ),
+        ("const a = require('a');", "require", "this file is an ECMAScript module, use `import`"),
+        ("await fetch('http://127.0.0.1');", "fetch", "`fetch` is not available"),
+        ("counter = 1;", "counter", "`counter` is not defined"),
+    ] {
+        let found = in_body(body);
+        assert!(is_one(&found, place, message), "{body}: {found:?}");
+    }
+    let found = unknown(
+        "import { scenario } from 'trialrun';\nscenario('a', async ({ agent }) => { assert.contains(await agent.send('x'), 'y'); });",
+    );
+    assert!(is_one(&found, "assert", "write `import { assert } from \"trialrun\"` at the top"), "{found:?}");
+    for right in [
+        "console.log(Math.max(1, 2)); process.env.X; JSON.parse('1');",
+        "if (typeof window !== 'undefined') window.alert();",
+        "globalThis.cache = 1; cache += 1;",
+        "const f = function () { return arguments.length; };",
+        "function fetch(url) { return url; } fetch('x');",
+        "const x: Missing | typeof Absent = 1 as Unknown;",
+        "label: for (const a of [1]) continue label;",
+    ] {
+        assert_eq!(in_body(right), [], "{right}");
+    }
+    let common = "const { scenario } = require('trialrun'); module.exports = scenario('a', async () => { made = 1; require('b'); });";
+    assert_eq!(unknown(common), []);
+    let declared = "import { scenario } from 'trialrun'; declare global { var shared: number } declare const other: number;\n\
+        scenario('a', () => { shared + other; });";
+    assert_eq!(unknown(declared), []);
+}
+
+#[test]
+fn a_function_that_a_scenario_uses_belongs_to_it() {
+    let text = |used: &str| {
+        format!(
+            "import {{ scenario }} from 'trialrun';\nscenario('a', async ({{ agent }}) => {{ await {used}(agent); }});\n\
+             const outer = async (agent) => inner(agent);\nasync function inner(agent) {{ await agnt.send('x'); }}\n\
+             function other() {{ nowhere(); }}"
+        )
+    };
+    assert!(is_one(&unknown(&text("outer")), "agnt", "did you mean `agent`?"));
+    assert!(is_one(&unknown(&text("other")), "nowhere", "define `nowhere`"));
+    let sent = "import { scenario } from 'trialrun';\nscenario('a', async ({ agent }) => { await ask(agent); });\n\
+        const ask = (agent) => agent.sned('x');";
+    assert!(is_one(&unknown(sent), "sned", "did you mean `send`?"));
+}
+
+#[test]
+fn what_a_scenario_does_not_receive_is_found() {
+    for (text, place, message) in [
+        ("scenario('a', async ({ agnt }) => { await agnt.send('x'); });", "agnt", "did you mean `agent`?"),
+        ("scenario('a', async ({ agnt }) => { await agent.send('x'); });", "agnt", "did you mean `agent`?"),
+        ("scenario.only('a', async function ({ agent, asert: check }) { check.x(agent); });", "asert", "`assert`?"),
+        (
+            "scenario('a', async ({ agent, expect }) => { expect(agent); });",
+            "expect",
+            "a scenario does not receive `expect`; it receives agent, agents, assert, persona, score, scores and profile",
+        ),
+        ("scenario('a', async (ctx) => { await ctx.agnt.send('x'); });", "agnt", "did you mean `agent`?"),
+        ("scenario('a', async (ctx) => { const { agnt } = ctx; agnt.send('x'); });", "agnt", "did you mean `agent`?"),
+        ("scenario('a', async (ctx) => { await ctx.agent.ask('x'); });", "ask", "did you mean `send`?"),
+        (
+            "scenario('a', async (agent, assert) => { assert.contains(await agent.send('x'), 'y'); });",
+            "agent",
+            "a scenario receives one object, not `agent`; write `async ({ agent, assert }) => …`",
+        ),
+        (
+            "scenario('a', async ({ agent }, assert) => { assert.contains(await agent.send('x'), 'y'); });",
+            "assert",
+            "a scenario receives one object, and `assert` is in it; write `async ({ agent, assert }) => …`",
+        ),
+        (
+            "scenario.each([{ city: 'x' }])('a', async (row) => { row.city; });",
+            "city",
+            "the values of a row follow what the scenario receives: `async ({ agent, assert }, row) => …`",
+        ),
+    ] {
+        let found = unknown(&format!("import {{ scenario }} from 'trialrun';\n{text}"));
+        assert!(is_one(&found, place, message), "{text}: {found:?}");
+    }
+    for right in [
+        "scenario.each([1])('a', async ({ agent, other }, age) => { await agent.send(age); });",
+        "scenario.each([{ agent: 'x' }])('a', async ({ agent }, row) => { await agent.send(row.agent); });",
+        "scenario('a', async (ctx) => { ctx.cache = 1; ctx.cache + 1; await ctx.agent.send('x'); });",
+        "scenario('a', async (agent) => { await agent.agent.send('x'); });",
+        "scenario('a', async (agent) => {});",
+        "scenario('a', check);\nasync function check({ agent }) { await agent.send('x'); }",
+    ] {
+        assert_eq!(unknown(&format!("import {{ scenario }} from 'trialrun';\n{right}")), [], "{right}");
+    }
+    let own =
+        "import { scenario } from './with-database';\nscenario('a', async ({ agent, db }) => { agent.ask(db.rows); });";
+    assert_eq!(unknown(own), [], "another module passes what it likes");
+    let common =
+        "const { scenario } = require('trialrun'); module.exports = scenario('a', ({ agent }) => agent.ask('x'));";
+    assert!(is_one(&unknown(common), "ask", "`send`"));
+    let whole = "import * as t from 'trialrun'; export default t.scenario('a', ({ agent }) => agent.ask('x'));";
+    assert!(is_one(&unknown(whole), "ask", "`send`"));
+}

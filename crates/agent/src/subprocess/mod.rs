@@ -185,6 +185,7 @@ fn open(context: &SessionContext) -> Result<SubprocessSession, Breakage> {
         sent: 0,
         is_reported: false,
         has_written: false,
+        first_other_line: None,
         is_over: false,
     })
 }

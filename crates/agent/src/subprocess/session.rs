@@ -29,6 +29,10 @@ const MAX_TEXT_BYTES: usize = 16 << 20;
 const WAITING: &str = "its program has not written anything to stdout, so it may be waiting for the end of its stdin; `mode: \
                        oneshot` closes stdin after each message";
 
+/// Advice for a program in mode `jsonl` that writes plain text.
+const PLAIN_TEXT: &str = "`mode: oneshot` takes its output as plain text, and in `jsonl` an answer is a line such as \
+                          `{\"message\": \"…\"}`";
+
 /// An open conversation.
 pub(super) struct SubprocessSession {
     pub(super) launch: Launch,
@@ -45,6 +49,8 @@ pub(super) struct SubprocessSession {
     pub(super) sent: usize,
     /// True if the process of a conversation in lines has written to stdout.
     pub(super) has_written: bool,
+    /// First line since the last message that is not an answer.
+    pub(super) first_other_line: Option<String>,
     /// True if the end of the reply to the last message was recorded.
     pub(super) is_reported: bool,
     /// True if the conversation ended early, so that the process's output is no longer read.
@@ -129,6 +135,10 @@ impl SubprocessSession {
                         ));
                     } else if !self.has_written {
                         turn.explain_timeout(WAITING);
+                    } else if let Some(line) = &self.first_other_line {
+                        turn.explain_timeout(format!(
+                            "its program wrote `{line}`, which is not a JSON object; {PLAIN_TEXT}"
+                        ));
                     }
                     let _ = process.stop().await;
                 }
@@ -182,6 +192,7 @@ impl SubprocessSession {
 
     async fn follow(&mut self, process: &mut Process, turn: &mut Turn) -> Result<Map<String, Value>, Ending> {
         let mut written = 0;
+        self.first_other_line = None;
         loop {
             match unless_stopped(turn.stopping(), process.next_output()).await? {
                 Output::Stderr(line) => self.hear_stderr(&line, turn)?,
@@ -199,6 +210,9 @@ impl SubprocessSession {
                             shortened(&line.text, SHOWN)
                         )),
                         _ => {}
+                    }
+                    if self.first_other_line.is_none() && !line.text.trim().is_empty() {
+                        self.first_other_line = Some(shortened(&line.text, SHOWN_BEGINNING));
                     }
                     self.notice("agent", &line, turn)?;
                 }
@@ -218,9 +232,14 @@ impl SubprocessSession {
         if let Some(ending) = self.with_missing_part(process, how) {
             return ending;
         }
-        let hint = match self.has_written && how == "exit code 0" {
-            true => "; a program that ends with each answer needs `mode: oneshot`",
-            false => "",
+        let hint = match &self.first_other_line {
+            Some(line) if how == "exit code 0" => {
+                format!("; it wrote `{line}`, which is not a JSON object: {PLAIN_TEXT}")
+            }
+            _ if self.has_written && how == "exit code 0" => {
+                "; a program that ends with each answer needs `mode: oneshot`".to_owned()
+            }
+            _ => String::new(),
         };
         Ending::GaveUp { reason: format!("its process ended before it answered ({how}){hint}") }
     }

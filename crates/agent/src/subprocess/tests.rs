@@ -119,7 +119,11 @@ async fn a_process_that_exits_early_or_answers_garbage_fails() {
         gone,
         "its process ended before it answered (exit code 0); a program that ends with each answer needs `mode: oneshot`"
     );
-    assert_eq!(reason(&script("echo done"), &["go"]).await, gone, "an answer in plain text");
+    assert_eq!(
+        reason(&script("echo; echo done; echo more"), &["go"]).await,
+        "its process ended before it answered (exit code 0); it wrote `done`, which is not a JSON object: `mode: oneshot` \
+         takes its output as plain text, and in `jsonl` an answer is a line such as `{\"message\": \"…\"}`"
+    );
     assert_eq!(
         reason(&script(r#"read -r line; echo '{"reply":"x"}'; read -r line"#), &["go"]).await,
         r#"its answer has no `message`, `text`, `content` or `response`: {"reply":"x"}"#

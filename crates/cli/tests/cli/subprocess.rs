@@ -44,7 +44,7 @@ fn a_program_that_does_not_exit_is_killed_with_its_descendants() {
 }
 
 #[test]
-fn a_program_that_waits_for_the_end_of_its_input_gets_a_hint() {
+fn a_program_that_waits_for_the_end_of_its_input_or_writes_plain_text_gets_a_hint() {
     let because = |script: &str| {
         let trial = trial(script, "subprocess:sh agent.sh", &["--timeout", "1s"], 1);
         trial["because"].as_str().unwrap().to_owned()
@@ -53,6 +53,7 @@ fn a_program_that_waits_for_the_end_of_its_input_gets_a_hint() {
     assert!(waiting.contains("it may be waiting for the end of its stdin; `mode: oneshot` closes stdin"), "{waiting}");
     let busy = because("read -r line; echo working; sleep 1000");
     assert!(busy.contains("timed out after 1 s") && !busy.contains("stdin"), "{busy}");
+    assert!(busy.contains("wrote `working`, which is not a JSON object; `mode: oneshot`"), "{busy}");
 }
 
 #[test]

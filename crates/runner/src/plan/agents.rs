@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use agent::{AGENTS, Agent, CaseContext, Configured};
 use grade::Check;
-use model::{Case, Diagnostic, Excerpt, Having, SKILLS_ONLY, Severity, Suite, WITH_SKILL, WITHOUT_SKILL, nearest};
+use model::{
+    Case, Diagnostic, Excerpt, Having, Node, SKILLS_ONLY, Severity, Suite, WITH_SKILL, WITHOUT_SKILL, nearest,
+};
 
 use super::compilation::SelectedCase;
 use super::planner::Planner;
@@ -67,18 +69,30 @@ impl Planner<'_> {
         if needs_config { found } else { Vec::new() }
     }
 
-    /// Warns about mistakes in configured agents that no selected case uses; they do not prevent the run. An agent
-    /// whose environment variable is not set is not checked until it is used.
+    /// Reports mistakes in configured agents that no selected case uses: a wrong value is wrong whoever uses it. Where the
+    /// value of an environment variable is missing, nothing is known. A module of the user may need something that is only
+    /// there where its agent is used, so its mistakes are warnings.
     pub(super) fn check_unused_agents(&mut self) {
-        let unused = self.request.settings.configured.iter().filter(|config| config.is_filled);
-        for config in unused.filter(|config| !self.checked_agents.contains(&config.name)) {
+        for config in self.request.settings.configured.iter() {
+            if self.checked_agents.contains(&config.name) {
+                continue;
+            }
             let problems = match config.agent() {
                 Ok(agent) => config.problems(agent, &self.state),
                 Err(problem) => vec![*problem],
             };
             let help = format!("no selected case uses the agent `{}`", config.name);
-            let warning = |problem| Diagnostic { severity: Severity::Warning, ..problem };
-            self.problems.extend(problems.into_iter().map(|problem| warning(problem).help(help.as_str())));
+            for problem in problems {
+                let place = problem.source.as_ref();
+                if !config.is_filled && place.is_none_or(is_unfilled) {
+                    continue;
+                }
+                let module = config.node.get("module").filter(|module| module.as_str().is_some()).map(Node::excerpt);
+                let is_in_settings = |place: &Excerpt| *place.file == *config.node.source.path;
+                let is_value = place.is_some_and(is_in_settings) && place != module.as_ref();
+                let severity = if is_value { problem.severity } else { Severity::Warning };
+                self.problems.push(Diagnostic { severity, ..problem }.help(help.as_str()));
+            }
         }
     }
 
@@ -277,4 +291,10 @@ impl Planner<'_> {
             self.problems.push(problem);
         }
     }
+}
+
+/// Returns `true` if the text at `place` refers to an environment variable.
+fn is_unfilled(place: &Excerpt) -> bool {
+    let before = place.column.saturating_sub(1).saturating_sub(place.skipped);
+    place.text.chars().skip(before).take(place.length).collect::<String>().contains("${env.")
 }

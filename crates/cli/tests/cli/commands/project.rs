@@ -311,9 +311,9 @@ fn unused_agents_are_checked_and_an_implicit_default_is_reported() {
             "trialrun.yaml",
             "tests: tests\nagents:\n  shop: { type: http, url: \"http://127.0.0.1:9/\", hedaers: {} }\n  two: { type: fake }\n  three: { type: codex, model: m }\n",
         );
-    let messages = project.run(&["check", "--agent", "fake"]).exits(0).err;
+    let messages = project.run(&["check", "--agent", "fake"]).exits(2).err;
     for part in [
-        "unknown key `hedaers`",
+        "error: unknown key `hedaers`",
         "no selected case uses the agent `shop`",
         "did you mean `headers`?",
         "`fake` cannot be configured under a name of its own",
@@ -322,6 +322,12 @@ fn unused_agents_are_checked_and_an_implicit_default_is_reported() {
         assert!(messages.contains(part), "{part}: {messages}");
     }
     assert!(!messages.contains("no agent is set"), "{messages}");
+    project.write(
+        "trialrun.yaml",
+        "tests: tests\nagents:\n  shop:\n    type: http\n    url: ${env.NO_SHOP}\n    hedaers: { a: \"${env.NO_KEY}\" }\n",
+    );
+    let messages = project.run(&["check", "--agent", "fake"]).exits(2).err;
+    assert!(messages.contains("error: unknown key `hedaers`") && !messages.contains("url"), "{messages}");
     project.write("trialrun.yaml", "tests: tests\nagents:\n  shop: { type: http, url: \"http://127.0.0.1:9/\" }\n  two: { type: http, url: \"http://127.0.0.1:9/\" }\n");
     let messages = project.run(&["check"]).exits(0).err;
     assert!(

@@ -412,7 +412,9 @@ fn unknown_reports(session: &Session) -> Vec<Diagnostic> {
     let unknown = wanted.filter(|format| report::find(&format.value).is_none());
     let problem = |format: &suite::Setting<String>| {
         let message = format!("unknown report `{}`", format.value);
-        let near = report::nearest(&format.value);
+        // On the command line, a file may follow.
+        let bare = format.value.split('=').next().filter(|name| report::find(name).is_some());
+        let near = bare.or_else(|| report::nearest(&format.value));
         let problem = match near {
             Some(_) => Diagnostic::error(message),
             None => Diagnostic::warning(format!("{message}; it is not written")),

@@ -313,7 +313,7 @@ pub(super) fn judge_model(
                 let is_clear = name.contains(':') || is_provider || message.contains("did you mean");
                 problems.push(match is_clear {
                     true => problem,
-                    false => problem.help(format!("a judge is `PROVIDER:MODEL`, such as `openai:{name}`")),
+                    false => problem.help("a judge is `PROVIDER:MODEL`, such as `anthropic:claude-haiku-4-5`"),
                 });
             }
             Err(error.to_string())

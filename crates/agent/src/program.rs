@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::io;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use model::decode::{Fields, Problems};
@@ -89,6 +89,11 @@ fn configured(config: &Node, directory: &Path, others: &[&'static str], problems
     named.map(|named| if named.contains('/') { directory.join(named) } else { named.into() })
 }
 
+/// Returns the program that an agent's configuration names.
+fn named(config: Option<&Configured>) -> Option<PathBuf> {
+    config.and_then(|config| configured(&config.node, &config.directory, &[], &mut Problems::new()))
+}
+
 /// Copies variables that have fixed values.
 pub(crate) fn variables(fixed: &[(&str, &str)]) -> impl Iterator<Item = (String, String)> {
     fixed.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
@@ -125,18 +130,26 @@ impl Program {
     /// Returns where it was searched and how to install it.
     pub(crate) fn find(&self, context: &SessionContext) -> Result<PathBuf, Breakage> {
         let has_own_system = context.sandbox.as_ref().is_some_and(|sandbox| sandbox.has_own_system());
-        let configured =
-            |config: &Arc<Configured>| configured(&config.node, &config.directory, &[], &mut Problems::new());
-        let found = match context.config.as_ref().and_then(configured) {
+        let named = named(context.config.as_deref());
+        let found = match named {
             // The sandbox has programs of its own, so searching this machine would prove nothing.
             named if has_own_system => Ok(named.unwrap_or_else(|| self.command.into())),
-            Some(named) => {
-                let missing = || format!("`{KEY}` is `{}`, which is not a program", named.display());
-                context.host.find_program(&named.to_string_lossy()).ok_or_else(missing)
-            }
-            None => self.locate(&context.host),
+            named => self.on_machine(named, &context.host),
         };
         found.map_err(|reason| Breakage::environment(reason).for_good())
+    }
+
+    /// Returns the reason why the program is not on this machine, for an agent with the configuration `config`; `None` if
+    /// it is there.
+    pub fn absence(&self, config: Option<&Configured>, host: &Host) -> Option<String> {
+        self.on_machine(named(config), host).err()
+    }
+
+    /// Returns the path of the program that the project has `named`, or otherwise of the usual one.
+    fn on_machine(&self, named: Option<PathBuf>, host: &Host) -> Result<PathBuf, String> {
+        let Some(named) = named else { return self.locate(host) };
+        let missing = || format!("`{KEY}` is `{}`, which is not a program", named.display());
+        host.find_program(&named.to_string_lossy()).ok_or_else(missing)
     }
 
     /// Returns `true` if the program is on this machine: on the `PATH`, or where the variable says.

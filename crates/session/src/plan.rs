@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use mask::Mask;
-use model::{CassetteMode, Diagnostic, ServerSource};
-use runner::{Plan, PlanRequest, ReadScript, Regrade, RegradeRequest, Selection};
+use model::{CassetteMode, Diagnostic, Excerpt, ServerSource};
+use runner::{Plan, PlanRequest, PlannedTrial, ReadScript, Regrade, RegradeRequest, Selection};
 use script::RuntimeChoice;
 use sha2::{Digest, Sha256};
 use suite::{Coverage, Loaded, ProjectAgent};
@@ -124,7 +124,6 @@ impl Session {
         all.extend(baseline_without_skill(overrides, &plan));
         all.extend(unknown_tags(&chosen.tags, &tags().collect()));
         all.extend(skipped_by_only(self, &plan));
-        all.extend(missing_programs(self, &plan));
         let missing = missing_variables(self, &agents, &plan);
         // Other problems with a value that is not filled in only follow from that.
         let is_said = |problem: &Diagnostic| {
@@ -135,6 +134,7 @@ impl Session {
         let planning: Vec<Diagnostic> = planning.into_iter().filter(|problem| !is_known(problem)).collect();
         all.extend(planning);
         all.extend(missing);
+        all.extend(missing_programs(self, &plan));
         self.mask_all(&settings, &mut all);
         let (spec, shard) = (spec.clone(), spec.shard());
         let cases_hash = shard.map(|_| cases_hash(&suites, &selection, &self.cwd));
@@ -347,9 +347,10 @@ fn skipped_by_only(session: &Session, plan: &Plan) -> Vec<Diagnostic> {
 }
 
 /// Returns a warning about each program of an agent or a server that is given by its name and is not on the `PATH` of
-/// this machine.
+/// this machine. Workers may be other machines.
 fn missing_programs(session: &Session, plan: &Plan) -> Vec<Diagnostic> {
-    if sandbox::find(&plan.settings.sandbox.kind).is_none_or(|kind| kind.has_own_system()) {
+    let has_own_system = sandbox::find(&plan.settings.sandbox.kind).is_none_or(|kind| kind.has_own_system());
+    if has_own_system || session.project.workers.is_some() {
         return Vec::new();
     }
     let mut found: HashMap<String, bool> = HashMap::new();
@@ -384,6 +385,43 @@ fn missing_programs(session: &Session, plan: &Plan) -> Vec<Diagnostic> {
         }
     }
     missing.into_values().collect()
+}
+
+/// Returns a warning about each vendor's agent whose program is not on this machine. The files are correct without it, so
+/// it is only for a run here. Workers may be other machines.
+pub fn missing_agents(session: &Session, plan: &Plan) -> Vec<Diagnostic> {
+    let has_own_system = sandbox::find(&plan.settings.sandbox.kind).is_none_or(|kind| kind.has_own_system());
+    if has_own_system || session.project.workers.is_some() {
+        return Vec::new();
+    }
+    let mut missing: BTreeMap<String, Diagnostic> = BTreeMap::new();
+    let runs = plan.trials.iter().filter(|trial| trial.repetition == 1);
+    for trial in runs.filter(|trial| trial.case.skip.is_none() && trial.case.broken.is_empty()) {
+        let fixtures = &trial.case.fixtures;
+        let agent = &trial.arm.agent;
+        // These may bring the program.
+        if missing.contains_key(agent) || !fixtures.setup_commands.is_empty() || sets_path(&fixtures.env) {
+            continue;
+        }
+        let program = trial.agent.description().program;
+        let absence = program.and_then(|program| program.absence(trial.config.as_deref(), &session.host));
+        if let Some(absence) = absence {
+            let problem = Diagnostic::warning(format!("`{agent}` cannot run here: {absence}"));
+            let problem = problem.help("without it, its trials are broken; `--agent` runs another agent");
+            missing.insert(agent.clone(), Diagnostic { source: place_of_agent(trial, plan), ..problem });
+        }
+    }
+    missing.into_values().collect()
+}
+
+/// Returns where the agent of `trial` is set; `None` on the command line, and for the default agent.
+fn place_of_agent(trial: &PlannedTrial, plan: &Plan) -> Option<Excerpt> {
+    let settings = &plan.settings;
+    if !settings.arms.agents.is_empty() {
+        return None;
+    }
+    let of_case = trial.case.runner.agent.as_ref().map(|(_, place)| place);
+    of_case.or(settings.defaults.agent_source.as_ref()).cloned()
 }
 
 fn sets_path(variables: &[(String, String)]) -> bool {

@@ -16,7 +16,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use crate::error::Error;
 use crate::invocation::invocation;
 use crate::origin::origin;
-use crate::plan::Planned;
+use crate::plan::{Planned, missing_agents};
 use crate::recording::{Recorded, Recording};
 use crate::run_lock::RunLock;
 use crate::session::Session;
@@ -75,8 +75,8 @@ impl Default for Signals {
 
 impl Session {
     /// Makes the checks that follow planning and precede each run: creates a sandbox if the project allows another kind
-    /// in its place, requires the image of containers, looks for files that steer tools in all sandboxes, and refuses
-    /// to lend a sign-in that nothing uses. Returns the warnings.
+    /// in its place, requires the image of containers, looks for files that steer tools in all sandboxes and for the
+    /// programs of agents, and refuses to lend a sign-in that nothing uses. Returns the warnings.
     ///
     /// # Errors
     /// Returns an error if the machine does not allow a check, or if the other kind of sandbox cannot be planned with.
@@ -100,6 +100,7 @@ impl Session {
             planned.plan.settings.sandbox.kind.clone_from(fallback);
         }
         warnings.extend(parent_files::warnings(&planned.plan, &self.host));
+        warnings.extend(missing_agents(self, &planned.plan));
         Ok(warnings)
     }
 

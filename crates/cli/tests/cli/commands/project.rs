@@ -337,6 +337,18 @@ fn unused_agents_are_checked_and_an_implicit_default_is_reported() {
 }
 
 #[test]
+fn a_vendors_agent_that_is_not_installed_is_named_before_the_run() {
+    let project = empty().env("TRIALRUN_CODEX", "/none/codex");
+    project
+        .write("trialrun.yaml", "tests: tests\n")
+        .write("tests/a.yaml", "name: a\nagent: codex\nturns: [{ says: hello }]\nassertions: [{ contains: hello }]\n");
+    project.run(&["check", "--strict"]).exits(0);
+    let messages = project.run(&["run"]).exits(3).err;
+    let missing = "`codex` cannot run here: TRIALRUN_CODEX names `/none/codex`, which is not a program";
+    assert!(messages.contains(missing) && messages.contains("tests/a.yaml:2:8"), "{messages}");
+}
+
+#[test]
 fn a_report_can_be_sent_to_standard_output_by_name() {
     let project = demo();
     let ran = project.run(&["run", "--case", "first", "--report", "json=-"]).exits(0);

@@ -115,6 +115,16 @@ impl fmt::Display for Frame {
 /// Message about decorators in the embedded engine.
 pub(crate) const DECORATORS: &str = "decorators are not supported here";
 
+/// Returns advice about a name of the module that tests import, which is not defined without the import.
+fn missing_import(message: &str) -> Option<&'static str> {
+    Some(match message.strip_suffix(" is not defined")?.trim_matches('\'') {
+        "scenario" => "write `import { scenario } from \"trialrun\"` at the top of the file",
+        "persona" => "write `import { persona } from \"trialrun\"` at the top of the file",
+        "assert" => "write `import { assert } from \"trialrun\"` at the top of the file",
+        _ => return None,
+    })
+}
+
 struct Bytes(usize);
 
 impl fmt::Display for Bytes {
@@ -194,6 +204,7 @@ impl ScriptError {
             Self::Thrown { message, .. } if self.is_limit() && !is_absent_in_node(message) => {
                 Some("`code: {runtime: node}` in the configuration runs code in Node.js, which has more")
             }
+            Self::Thrown { name, message, .. } if name == "ReferenceError" => missing_import(message),
             Self::OutOfMemory { limit, .. } if *limit < HEAP => {
                 Some("`code: {runtime: node}` in the configuration runs code in Node.js, with more memory")
             }

@@ -1,5 +1,6 @@
 //! Names in a test module that do not exist: variables that nothing declares, members that an agent or a reply does not
-//! have, and what a scenario does not receive. Only what the text shows for certain is reported.
+//! have, and what a scenario does not receive; and names that are used as what they are not. Only what the text shows for
+//! certain is reported.
 
 use std::collections::{HashMap, HashSet};
 
@@ -139,7 +140,7 @@ pub(crate) fn unknown_names(program: &Program<'_>, text: &str, is_module: bool) 
     let helpers = helpers.collect();
     let mut unknown = found.undefined(scoping, text, is_module);
     unknown.extend(found.wrong_members(scoping));
-    unknown.extend(found.wrong_parameters);
+    unknown.extend(found.others);
     unknown.sort_by_key(|name| name.span.start());
     (unknown, helpers)
 }
@@ -162,6 +163,8 @@ enum Role {
     MakesScenario,
     /// The function that makes a persona.
     MakesPersona,
+    /// The object with the assertions.
+    Assert,
     /// The result of `converse`.
     Talk,
     /// It has no value yet.
@@ -179,9 +182,13 @@ impl Role {
             Self::Reply => Some((&REPLY, "a reply")),
             Self::Persona => Some((&PERSONA, "a persona")),
             Self::Talk => Some((&TALK, "the result of `converse`")),
-            Self::Agents | Self::TestModule | Self::MakesScenario | Self::MakesPersona | Self::Unset | Self::Other => {
-                None
-            }
+            Self::Agents
+            | Self::TestModule
+            | Self::MakesScenario
+            | Self::MakesPersona
+            | Self::Assert
+            | Self::Unset
+            | Self::Other => None,
         }
     }
 
@@ -191,6 +198,7 @@ impl Role {
             (Self::Context, "agent") | (Self::Agents, _) => Self::Agent,
             (Self::Context, "agents") => Self::Agents,
             (Self::TestModule, "scenario") => Self::MakesScenario,
+            (Self::Context | Self::TestModule, "assert") => Self::Assert,
             (Self::Context | Self::TestModule, "persona") => Self::MakesPersona,
             (Self::Agent, "files") => Self::Files,
             _ => Self::Other,
@@ -244,7 +252,8 @@ struct Found {
     /// Names that the module declares as global variables for the type checker.
     declared: HashSet<String>,
     contexts: Vec<ContextName>,
-    wrong_parameters: Vec<UnknownName>,
+    /// Parameters, options and uses that are wrong.
+    others: Vec<UnknownName>,
     helpers: Vec<(SymbolId, Span)>,
     /// Variables that are named, and where.
     uses: Vec<(SymbolId, usize)>,
@@ -530,7 +539,7 @@ impl Finder<'_> {
             let message = format!("a scenario receives one object, and `{name}` is in it");
             let problem = Diagnostic::error(message).help(format!("write `async ({{ agent, {name} }}) => …`"));
             let span = span(second.pattern.span());
-            self.found.wrong_parameters.push(UnknownName { span, problem, global: None });
+            self.found.others.push(UnknownName { span, problem, global: None });
         }
     }
 
@@ -557,7 +566,7 @@ impl Finder<'_> {
                 None => problem.help(format!("its options: {}", known.join(", "))),
             };
             let span = span(property.key.span());
-            self.found.wrong_parameters.push(UnknownName { span, problem, global: None });
+            self.found.others.push(UnknownName { span, problem, global: None });
         }
     }
 
@@ -600,6 +609,11 @@ impl<'a> Visit<'a> for Finder<'_> {
             }
         }
         self.check_options(call);
+        if self.held(callee).is_some_and(|held| held.role == Role::Assert) {
+            let problem = Diagnostic::error("`assert` is not a function")
+                .help("write `assert.custom(\"name\", () => …)`, or one of its assertions, such as `assert.contains`");
+            self.found.others.push(UnknownName { span: span(callee.span()), problem, global: None });
+        }
         walk::walk_call_expression(self, call);
     }
 
@@ -692,7 +706,14 @@ impl<'a> Visit<'a> for Finder<'_> {
     fn visit_identifier_reference(&mut self, name: &IdentifierReference<'a>) {
         let Some(reference) = name.reference_id.get().map(|id| self.scoping.get_reference(id)) else { return };
         match reference.symbol_id() {
-            Some(symbol) => self.found.uses.push((symbol, name.span.start as usize)),
+            Some(symbol) => {
+                self.found.uses.push((symbol, name.span.start as usize));
+                if reference.is_write() && self.scoping.symbol_flags(symbol).is_const_variable() {
+                    let problem = Diagnostic::error(format!("`{}` is a constant, so it cannot be set", name.name));
+                    let problem = problem.help("declare it with `let`");
+                    self.found.others.push(UnknownName { span: span(name.span), problem, global: None });
+                }
+            }
             None if reference.is_read() || reference.is_write() => self.found.undefined.push(Undefined {
                 name: name.name.to_string(),
                 span: span(name.span),

@@ -98,6 +98,8 @@ fn a_variable_that_nothing_declares_is_found_once_with_the_way_to_define_it() {
         ("const a = require('a');", "require", "this file is an ECMAScript module, use `import`"),
         ("await fetch('http://127.0.0.1');", "fetch", "`fetch` is not available"),
         ("counter = 1;", "counter", "`counter` is not defined"),
+        ("const r = 1; r = 2;", "r", "`r` is a constant, so it cannot be set; declare it with `let`"),
+        ("assert(agent.name === 'x');", "assert", "`assert` is not a function; write `assert.custom("),
     ] {
         let found = in_body(body);
         assert!(is_one(&found, place, message), "{body}: {found:?}");
@@ -114,6 +116,7 @@ fn a_variable_that_nothing_declares_is_found_once_with_the_way_to_define_it() {
         "function fetch(url) { return url; } fetch('x');",
         "const x: Missing | typeof Absent = 1 as Unknown;",
         "label: for (const a of [1]) continue label;",
+        "for (const key in {}) { let made = key; made += '1'; }",
     ] {
         assert_eq!(in_body(right), [], "{right}");
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use model::{Diagnostic, Source, Span, foreign_json};
+use model::{Diagnostic, DiagnosticKind, Source, Span, foreign_json};
 use serde_json::{Map, Value};
 
 use crate::transcript::kind;
@@ -66,14 +66,6 @@ impl Iterator for JsonLines<'_> {
     }
 }
 
-/// Beginning of the message about a line that is not JSON.
-const NOT_JSON: &str = "this line is not valid JSON";
-
-/// Returns `true` if the problem is that a line is not valid JSON.
-pub(crate) fn is_syntax_problem(problem: &Diagnostic) -> bool {
-    problem.message.starts_with(NOT_JSON)
-}
-
 /// Returns the problem with a line that is not valid JSON, without its location, and the column in bytes.
 pub(crate) fn syntax_problem(error: &serde_json::Error) -> (Diagnostic, usize) {
     let text = error.to_string();
@@ -83,7 +75,8 @@ pub(crate) fn syntax_problem(error: &serde_json::Error) -> (Diagnostic, usize) {
     } else if foreign_json::is_too_large(error) {
         Diagnostic::error(format!("this line is too large to be read: {what}"))
     } else {
-        Diagnostic::error(format!("{NOT_JSON}: {what}")).help("each line is one JSON object")
+        let problem = Diagnostic::error(format!("this line is not valid JSON: {what}"));
+        problem.help("each line is one JSON object").of(DiagnosticKind::InvalidJson)
     };
     (problem, error.column().saturating_sub(1))
 }

@@ -73,7 +73,8 @@ use std::sync::Arc;
 
 use grade::KnownTools;
 use model::{
-    Arm, Case, Definition, Diagnostic, Excerpt, Limits, Node, PermissionMode, SettingSource, TrialId, nearest,
+    Arm, Case, Definition, Diagnostic, DiagnosticKind, Excerpt, Limits, Node, PermissionMode, SettingSource, TrialId,
+    nearest,
 };
 use sandbox::{BoxFuture, Breakage, Host, Sandbox};
 use script::Library;
@@ -336,7 +337,10 @@ impl Configured {
     /// Returns the problems with the configuration of `agent`, which is the configured one.
     pub fn problems(&self, agent: &dyn Agent, state: &Arc<RunState>) -> Vec<Diagnostic> {
         let mut problems = agent.check_config(&self.node, &self.directory, state);
-        let is_about_model = |problem: &&mut Diagnostic| problem.message.starts_with("unknown key `model` in ");
+        let is_about_model = |problem: &&mut Diagnostic| match &problem.kind {
+            DiagnosticKind::UnknownKey { key, .. } => key == "model",
+            _ => false,
+        };
         for problem in problems.iter_mut().filter(is_about_model).filter(|_| agent.description().wire.is_some()) {
             problem.help = vec!["write `model` under `defaults` or in the test".to_owned()];
         }

@@ -3,7 +3,7 @@
 
 use serde_json::Number;
 
-use crate::{Diagnostic, Node, NodeKind, Severity, Span, Spanned, nearest};
+use crate::{Diagnostic, DiagnosticKind, Node, NodeKind, Severity, Span, Spanned, nearest};
 
 /// Problems found so far.
 pub type Problems = Vec<Diagnostic>;
@@ -90,7 +90,7 @@ impl<'a> Fields<'a> {
 
     /// Returns the problem that `key` is missing.
     fn missing(&self, key: &str) -> Diagnostic {
-        self.node_head().error(format!("{} has no `{key}`", self.what))
+        self.node_head().error(format!("{} has no `{key}`", self.what)).of_missing(&[key])
     }
 
     /// Returns the location of `key` itself.
@@ -247,43 +247,34 @@ impl<'a> Fields<'a> {
 
     /// Like [`finish`](Self::finish), but the keys in `others`, which only another program reads, are warnings with advice.
     pub fn finish_except(self, others: &[(&str, &str)], problems: &mut Problems) {
-        let before = problems.len();
-        self.report_unread(problems, |problems, _, problem| problems.push(problem));
-        for problem in problems.iter_mut().skip(before) {
-            let message = problem.message.clone();
-            let known = others.iter().find(|(key, _)| message.starts_with(&format!("unknown key `{key}` ")));
-            if let Some((key, advice)) = known {
-                problem.severity = Severity::Warning;
-                problem.message = format!("`{key}` of ai-tester has no effect");
-                problem.help = vec![(*advice).to_owned()];
-            }
-        }
+        self.finish_as(Severity::Error, others, problems);
     }
 
     /// Like [`finish_except`](Self::finish_except), but all unknown keys are only warnings, because another program also
     /// reads them.
     pub fn finish_with_warnings(self, others: &[(&str, &str)], problems: &mut Problems) {
-        let before = problems.len();
-        self.finish_except(others, problems);
-        let unknown = problems.iter_mut().skip(before).filter(|problem| problem.message.starts_with("unknown key"));
-        unknown.for_each(|problem| problem.severity = Severity::Warning);
+        self.finish_as(Severity::Warning, others, problems);
     }
 
     /// Reports the keys that were not read. One that probably means a required key is reported instead of the missing
     /// key, because both are one mistake.
     pub fn finish(self, problems: &mut Problems) {
-        self.report_unread(problems, |problems, near, problem| self.report_instead(near, problem, problems));
+        self.finish_as(Severity::Error, &[], problems);
     }
 
-    /// Adds `problem` with a key that probably means `near`, in place of the problem that `near` is missing.
-    pub fn report_instead(&self, near: Option<&str>, problem: Diagnostic, problems: &mut Problems) {
-        let missing = near.map(|near| self.missing(near));
-        let is_missing = |other: &&mut Diagnostic| {
-            missing.as_ref().is_some_and(|one| (&one.message, &one.source) == (&other.message, &other.source))
-        };
-        match problems.iter_mut().find(is_missing) {
-            Some(reported) => *reported = problem,
-            None => problems.push(problem),
+    fn finish_as(self, severity: Severity, others: &[(&str, &str)], problems: &mut Problems) {
+        self.refuse_second_spellings(problems);
+        for (name, _) in self.unread().filter(|_| !self.open) {
+            let problem = self.unknown(name);
+            match others.iter().find(|(key, _)| *key == name.value) {
+                Some((key, advice)) => {
+                    let message = format!("`{key}` of ai-tester has no effect");
+                    let help = vec![(*advice).to_owned()];
+                    let (severity, kind) = (Severity::Warning, DiagnosticKind::Other);
+                    problems.push(Diagnostic { severity, message, help, kind, ..problem });
+                }
+                None => add_unknown_key(self.node, Diagnostic { severity, ..problem }, problems),
+            }
         }
     }
 
@@ -295,40 +286,29 @@ impl<'a> Fields<'a> {
         meant().find(|key| !is_taken(key)).or_else(|| meant().next()).or_else(|| nearest(written, free))
     }
 
-    /// Passes a problem for each key that was not read to `report`, with the key that it probably means.
-    fn report_unread(
-        &self,
-        problems: &mut Problems,
-        mut report: impl FnMut(&mut Problems, Option<&'static str>, Diagnostic),
-    ) {
-        self.refuse_second_spellings(problems);
-        if self.open {
-            return;
-        }
-        for (name, _) in self.unread() {
-            let near = self.meant_by(&name.value);
-            let near = near.or_else(|| nearest(&name.value, self.known.iter().copied()));
-            let mut problem = Diagnostic::error(format!("unknown key `{}` in {}", name.value, self.what))
-                .at(self.node.source.excerpt(name.span));
-            match near {
-                // Renaming the key would give two with one name.
-                Some(near) if let Some(span) = self.key_span(near) => {
-                    let line = self.node.source.excerpt(span).line;
-                    problem =
-                        problem.help(format!("`{near}` is already on line {line}: write what belongs to it there"));
-                }
-                near => problem = problem.suggest(near),
+    /// Returns the problem with a key that was not read.
+    fn unknown(&self, name: &Spanned<String>) -> Diagnostic {
+        let near = self.meant_by(&name.value);
+        let near = near.or_else(|| nearest(&name.value, self.known.iter().copied()));
+        let kind = DiagnosticKind::UnknownKey { key: name.value.clone(), meant: near.map(str::to_owned) };
+        let problem = Diagnostic::error(format!("unknown key `{}` in {}", name.value, self.what));
+        let problem = problem.at(self.node.source.excerpt(name.span)).of(kind);
+        match near {
+            // Renaming the key would give two with one name.
+            Some(near) if let Some(span) = self.key_span(near) => {
+                let line = self.node.source.excerpt(span).line;
+                problem.help(format!("`{near}` is already on line {line}: write what belongs to it there"))
             }
-            if near.is_none() {
+            Some(near) => problem.suggest(Some(near)),
+            None => {
                 let mut known: Vec<&str> = Vec::with_capacity(self.known.len());
                 for key in &self.known {
                     if !known.contains(key) {
                         known.push(key);
                     }
                 }
-                problem = problem.help(format!("known keys: {}", known.join(", ")));
+                problem.help(format!("known keys: {}", known.join(", ")))
             }
-            report(problems, near, problem);
         }
     }
 
@@ -347,6 +327,27 @@ impl<'a> Fields<'a> {
     fn node_head(&self) -> Node {
         let span = self.entries.first().map_or(self.node.span, |(name, _)| name.span);
         Node { kind: NodeKind::Null, span, tag: None, source: self.node.source.clone() }
+    }
+}
+
+/// Adds `problem` with a key of the map `node`. If the key probably means one that is reported as missing in this map,
+/// both are one mistake, and `problem` takes its place.
+pub fn add_unknown_key(node: &Node, problem: Diagnostic, problems: &mut Problems) {
+    let keys = match &node.kind {
+        NodeKind::Map(entries) => entries.as_slice(),
+        _ => &[],
+    };
+    let is_in_map = |other: &Diagnostic| {
+        let keys = keys.iter().map(|(key, _)| node.source.excerpt(key.span));
+        std::iter::once(node.excerpt()).chain(keys).any(|place| other.source.as_ref() == Some(&place))
+    };
+    let is_missing = |other: &&mut Diagnostic| match &other.kind {
+        DiagnosticKind::MissingKey(missing) => missing.iter().any(|key| problem.means(key)) && is_in_map(other),
+        _ => false,
+    };
+    match problems.iter_mut().find(is_missing) {
+        Some(other) => *other = Diagnostic { severity: other.severity.max(problem.severity), ..problem },
+        None => problems.push(problem),
     }
 }
 

@@ -14,6 +14,31 @@ pub enum Severity {
     Error,
 }
 
+/// What a problem is about, if others follow from it or it follows from another one.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum DiagnosticKind {
+    /// Anything else.
+    #[default]
+    Other,
+    /// A key that its map does not have.
+    UnknownKey {
+        /// The key as it is written.
+        key: String,
+        /// Key that it probably means.
+        meant: Option<String>,
+    },
+    /// A map has none of these keys and needs one of them.
+    MissingKey(Vec<String>),
+    /// A template uses a variable that does not exist.
+    UnknownVariable,
+    /// A case has the id of an earlier one.
+    TakenId,
+    /// A case requires a pass rate, and runs a fixed number of trials, which does not test it.
+    UntestedRate,
+    /// A text is not valid JSON.
+    InvalidJson,
+}
+
 /// Problem in the user's files. Loading and planning collect all of them and report them together.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Diagnostic {
@@ -27,12 +52,16 @@ pub struct Diagnostic {
     pub label: Option<String>,
     /// Ways to fix it.
     pub help: Vec<String>,
+    /// What it is about. It is not recorded.
+    #[serde(skip)]
+    pub kind: DiagnosticKind,
 }
 
 impl Diagnostic {
     /// Creates a problem that prevents the run.
     pub fn error(message: impl Into<String>) -> Self {
-        Self { severity: Severity::Error, message: message.into(), source: None, label: None, help: Vec::new() }
+        let (source, label, help, kind) = (None, None, Vec::new(), DiagnosticKind::Other);
+        Self { severity: Severity::Error, message: message.into(), source, label, help, kind }
     }
 
     /// Creates a warning about something that looks wrong but may be intended.
@@ -71,6 +100,41 @@ impl Diagnostic {
         }
     }
 
+    /// Sets what it is about.
+    pub fn of(mut self, kind: DiagnosticKind) -> Self {
+        self.kind = kind;
+        self
+    }
+
+    /// Says that it is about a map with none of `keys`, one of which it needs.
+    pub fn of_missing<K: AsRef<str>>(self, keys: &[K]) -> Self {
+        self.of(DiagnosticKind::MissingKey(keys.iter().map(|key| key.as_ref().to_owned()).collect()))
+    }
+
+    /// Returns `true` if it is about an unknown key that probably means `key`.
+    pub fn means(&self, key: &str) -> bool {
+        matches!(&self.kind, DiagnosticKind::UnknownKey { meant: Some(meant), .. } if meant == key)
+    }
+
+    /// Returns `true` if it only follows from `cause`, which is reported too: a key that is missing because it is
+    /// misspelt, or a case whose id is known to be taken.
+    pub fn follows_from(&self, cause: &Self) -> bool {
+        let place = |problem: &Self| problem.source.as_ref().map(|at| (at.file.clone(), at.line, at.column));
+        match &self.kind {
+            DiagnosticKind::MissingKey(keys) => {
+                let is_below = match (place(self), place(cause)) {
+                    (Some((file, line, _)), Some((other, below, _))) => file == other && line <= below,
+                    (own, _) => own.is_none(),
+                };
+                is_below && keys.iter().any(|key| cause.means(key))
+            }
+            DiagnosticKind::TakenId => {
+                cause.kind == DiagnosticKind::TakenId && self.source.is_some() && place(self) == place(cause)
+            }
+            _ => false,
+        }
+    }
+
     /// Returns `true` if it prevents the run.
     pub fn is_error(&self) -> bool {
         self.severity == Severity::Error
@@ -83,5 +147,37 @@ impl std::fmt::Display for Diagnostic {
             write!(f, "{source}: ")?;
         }
         f.write_str(&self.message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Source, Span};
+
+    fn at_line(problem: Diagnostic, line: usize) -> Diagnostic {
+        problem.at(Source::new("f", "a\nb\nc\n").excerpt(Span::new(line * 2 - 2, line * 2 - 1)))
+    }
+
+    #[test]
+    fn a_missing_key_follows_from_a_misspelt_one_below_the_start_of_its_map() {
+        let meaning = |meant: &str, line: usize| {
+            let kind = DiagnosticKind::UnknownKey { key: "vlaue".to_owned(), meant: Some(meant.to_owned()) };
+            at_line(Diagnostic::error("unknown key `vlaue`").of(kind), line)
+        };
+        let missing = Diagnostic::error("no `value`").of_missing(&["value", "values"]);
+        for (cause, follows) in [(meaning("value", 2), true), (meaning("value", 1), false), (meaning("type", 2), false)]
+        {
+            assert_eq!(at_line(missing.clone(), 2).follows_from(&cause), follows, "{cause}");
+        }
+        assert!(missing.follows_from(&meaning("value", 1)), "it is about no line");
+        assert!(!meaning("value", 2).follows_from(&at_line(missing, 2)));
+    }
+
+    #[test]
+    fn a_taken_id_is_reported_once_for_each_place() {
+        let taken = |line: usize| at_line(Diagnostic::error("taken").of(DiagnosticKind::TakenId), line);
+        assert!(taken(2).follows_from(&taken(2)) && !taken(2).follows_from(&taken(1)));
+        assert!(!taken(2).follows_from(&at_line(Diagnostic::error("wrong"), 2)));
     }
 }

@@ -95,7 +95,7 @@ pub use case::{
 pub use cassette_mode::CassetteMode;
 pub use cassette_use::CassetteUse;
 pub use decision::{Answer, DecisionCounts, DecisionQuestion, DecisionRecord, StopReason};
-pub use diagnostic::{Diagnostic, Severity};
+pub use diagnostic::{Diagnostic, DiagnosticKind, Severity};
 pub use ending::{Budget, Ending, Fault};
 pub use estimate::Estimate;
 pub use event::{EVENT_VERSION, Envelope, Event};

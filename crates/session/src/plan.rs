@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use mask::Mask;
-use model::{CassetteMode, Diagnostic, Excerpt, ServerSource};
+use model::{CassetteMode, Diagnostic, DiagnosticKind, Excerpt, ServerSource, Trials};
 use runner::{Plan, PlanRequest, PlannedTrial, ReadScript, Regrade, RegradeRequest, Selection};
 use script::RuntimeChoice;
 use sha2::{Digest, Sha256};
@@ -118,22 +118,26 @@ impl Session {
         let case_ids = known_ids(&suites);
         let design =
             suites.iter().flat_map(|suite| suite::design_warnings(suite, &|case, spec| is_judged(&plan, case, spec)));
-        let design = design.collect();
+        let mut design: Vec<Diagnostic> = design.collect();
         let mut all = self.problems(spec, diagnostics);
         all.extend(unknown_cases(&cases, &suites));
+        if matches!(settings.trials(Some(Trials::Fixed(1))), Trials::Auto { .. }) {
+            all.retain(|problem| problem.kind != DiagnosticKind::UntestedRate);
+        }
         all.extend(baseline_without_skill(overrides, &plan));
         all.extend(unknown_tags(&chosen.tags, &tags().collect()));
         all.extend(skipped_by_only(self, &plan));
         let missing = missing_variables(self, &agents, &plan);
         // Other problems with a value that is not filled in only follow from that.
-        let is_said = |problem: &Diagnostic| {
-            let is_same = |one: &Diagnostic| one.message.starts_with("a second ") && is_same_place(one, problem);
-            problem.message.starts_with("two cases are called ") && all.iter().any(is_same)
+        let is_known = |problem: &Diagnostic| {
+            let is_unfilled = missing.iter().any(|one| is_same_place(one, problem));
+            is_unfilled || all.iter().any(|cause| problem.follows_from(cause))
         };
-        let is_known = |problem: &Diagnostic| missing.iter().any(|one| is_same_place(one, problem)) || is_said(problem);
         let planning: Vec<Diagnostic> = planning.into_iter().filter(|problem| !is_known(problem)).collect();
         all.extend(planning);
         all.extend(missing);
+        // A mistake in the file may be the reason.
+        design.retain(|note| !all.iter().any(|problem| problem.is_error() && is_same_file(problem, note)));
         all.extend(missing_programs(self, &plan));
         self.mask_all(&settings, &mut all);
         let (spec, shard) = (spec.clone(), spec.shard());
@@ -469,6 +473,11 @@ fn is_judged(plan: &Plan, case: &model::Case, spec: &model::AssertionSpec) -> bo
     let of_case = plan.trials.iter().filter(|trial| trial.case.source == case.source && trial.case.id == case.id);
     let mut checks = of_case.flat_map(|trial| trial.checks.iter()).filter(|check| check.id() == spec.id);
     checks.next().is_some_and(grade::Check::asks_judge)
+}
+
+fn is_same_file(one: &Diagnostic, other: &Diagnostic) -> bool {
+    let file = |problem: &Diagnostic| problem.source.as_ref().map(|at| at.file.clone());
+    one.source.is_some() && file(one) == file(other)
 }
 
 fn is_same_place(one: &Diagnostic, other: &Diagnostic) -> bool {

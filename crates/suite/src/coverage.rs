@@ -3,8 +3,8 @@
 
 use std::collections::HashMap;
 
-use model::decode::{Fields, Problems};
-use model::{Diagnostic, Excerpt, Node};
+use model::decode::{Fields, Problems, add_unknown_key};
+use model::{Diagnostic, DiagnosticKind, Excerpt, Node};
 use serde::Serialize;
 
 /// Keys of one file that was written for another tool, or of the files of one of its cases.
@@ -109,7 +109,8 @@ impl KeyLog {
             }
             if let Some(near) = fields.meant_by(key).filter(|near| fields.node().get(near).is_none()) {
                 let problem = Diagnostic::error(format!("unknown key `{key}` in {}", fields.what()));
-                fields.report_instead(Some(near), problem.at(place()).suggest(Some(near)), problems);
+                let kind = DiagnosticKind::UnknownKey { key: key.to_owned(), meant: Some(near.to_owned()) };
+                add_unknown_key(fields.node(), problem.at(place()).suggest(Some(near)).of(kind), problems);
                 continue;
             }
             match unknown(key, value) {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use files::parallel;
 use model::decode::Problems;
-use model::{Arguments, AssertionSpec, Case, Diagnostic, Excerpt, NodeKind, Severity, Suite, nearest};
+use model::{Arguments, AssertionSpec, Case, Diagnostic, DiagnosticKind, Excerpt, NodeKind, Severity, Suite, nearest};
 
 use crate::coverage::Coverage;
 use crate::discover::{self, Candidate, DiscoveryReason, SCENARIOS_FOLDER};
@@ -118,7 +118,8 @@ fn misspelt_skills(case: &Case, skills: &[String]) -> Vec<Diagnostic> {
             Arguments::Fields => spec.node.get("skill")?,
             Arguments::Listed(_) => return None,
         };
-        let name = node.as_str()?;
+        // A name that the suite gives its assertions is reported where the suite has it.
+        let name = node.as_str().filter(|name| node.excerpt().text.contains(*name))?;
         let near = nearest(name, known().filter(|_| known().all(|skill| skill != name)))?;
         Some(node.warning(format!("the project has no skill `{name}`")).suggest(Some(near)))
     };
@@ -584,6 +585,7 @@ fn refuse_duplicates(suite: &Suite, problems: &mut Problems) {
             Some(other) => problems.push(
                 Diagnostic::error(format!("a second {what} with the id `{}` in `{}`", case.id, suite.name))
                     .at(case.source.clone())
+                    .of(DiagnosticKind::TakenId)
                     .help(format!("the first is at {}", other.source)),
             ),
             None => {

@@ -1,7 +1,7 @@
 //! Keys that are written outside of their section.
 
-use model::Diagnostic;
 use model::decode::{Problems, snake_case};
+use model::{Diagnostic, DiagnosticKind};
 
 /// Sections, each with keys that are often written outside of it. The name of the configuration's top level is empty.
 pub type Sections = [(&'static str, &'static [&'static str])];
@@ -68,7 +68,7 @@ pub fn say_where(problems: &mut Problems, first: usize, sections: &Sections) {
 }
 
 fn advice(problem: &Diagnostic, sections: &Sections) -> Option<String> {
-    let written = problem.message.strip_prefix("unknown key `")?.split('`').next()?;
+    let DiagnosticKind::UnknownKey { key: written, .. } = &problem.kind else { return None };
     let key = snake_case(written);
     let (section, _) = sections.iter().find(|(_, keys)| keys.contains(&&*key))?;
     Some(match *section {

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use model::{Diagnostic, Excerpt, nearest};
+use model::{Diagnostic, DiagnosticKind, Excerpt, nearest};
 
 /// Error in a string that is not a valid template, or that cannot be evaluated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -17,6 +17,8 @@ pub struct TemplateError {
     /// Location of the error, if it is not in this text but in the text of a variable that it uses.
     pub place: Option<Box<Excerpt>>,
     pub(crate) kind: ErrorKind,
+    /// True if a variable does not exist.
+    pub(crate) is_unknown_variable: bool,
     /// Other placeholders in the same template whose variables are missing.
     pub(crate) others: Vec<TemplateError>,
     /// Number of names among which a similar one was searched.
@@ -45,6 +47,7 @@ impl TemplateError {
             help: None,
             place: None,
             kind: ErrorKind::Plain,
+            is_unknown_variable: false,
             others: Vec::new(),
             searched: 0,
         }
@@ -92,7 +95,9 @@ impl TemplateError {
     /// Creates a diagnostic at `place`.
     pub(crate) fn diagnostic_at(&self, place: Excerpt) -> Diagnostic {
         let place = self.place.as_deref().cloned().unwrap_or(place);
-        self.help.iter().fold(Diagnostic::error(&self.message).at(place), Diagnostic::help)
+        let problem = Diagnostic::error(&self.message).at(place);
+        let problem = if self.is_unknown_variable { problem.of(DiagnosticKind::UnknownVariable) } else { problem };
+        self.help.iter().fold(problem, Diagnostic::help)
     }
 }
 

@@ -5,12 +5,11 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use model::{Diagnostic, Source, Span, nearest};
+use model::{Diagnostic, DiagnosticKind, Source, Span, nearest};
 
 use super::answer::RecordedAnswer;
 use super::line::LineReader;
 use crate::evidence::{self, Evidence};
-use crate::json_lines::is_syntax_problem;
 
 /// Content of a file of answers.
 #[derive(Debug, Default)]
@@ -90,7 +89,7 @@ impl Answers {
         }
         let read = self.lines.len() - before;
         let wrong = self.problems.get_mut(first..).unwrap_or_default();
-        if read > 1 && wrong.len() == read && wrong.iter().all(is_syntax_problem) {
+        if read > 1 && wrong.len() == read && wrong.iter().all(|one| one.kind == DiagnosticKind::InvalidJson) {
             // The file is in another format, which is one mistake.
             let help = "no line of this file is a JSON object; a table must be converted to JSON lines first";
             wrong[0].help = vec![help.to_owned()];

@@ -33,6 +33,16 @@ fn project() -> Project {
     project
 }
 
+#[test]
+fn a_pass_rate_beside_a_fixed_number_of_trials_is_tested_by_a_run_with_auto() {
+    let project = project();
+    project.write("scenarios/good.yaml", &scenario("good", "trials: 3\npass_rate: 0.9\n"));
+    let warning = "`pass_rate` is not tested with a fixed number of `trials`";
+    assert!(project.run(&["run", "--dry-run", "--strict"]).exits(2).err.contains(warning));
+    let auto = project.run(&["run", "--dry-run", "--strict", "--trials", "auto:40"]).exits(0);
+    assert!(!auto.output().contains(warning), "{}", auto.output());
+}
+
 /// Returns the answer about each case, the stop reason, and the number of trials.
 fn decisions(report: &Value) -> Vec<(String, String, u64)> {
     let text = |value: &Value| value.as_str().unwrap().to_owned();

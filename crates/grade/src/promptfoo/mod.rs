@@ -247,7 +247,7 @@ fn value<'a>(assertion: &'a Node, problems: &mut Problems) -> Option<&'a Node> {
         .filter(|value| !matches!(&value.kind, model::NodeKind::Null) && value.as_str() != Some(""));
     if value.is_none() {
         let kind = assertion.get("type").and_then(Node::as_str).unwrap_or_default();
-        problems.push(assertion.error(format!("`{kind}` needs a `value`")));
+        problems.push(assertion.error(format!("`{kind}` needs a `value`")).of_missing(&["value"]));
     }
     value
 }

@@ -107,6 +107,7 @@ impl Planner<'_> {
             return;
         }
         let problem = Diagnostic::warning(format!("no agent is set, so `{DEFAULT_AGENT}` is used"));
+        let problem = problem.of_missing(&["agent", "defaults"]);
         self.problems
             .push(problem.help(format!("the project configures {}: set `agent` to one of them", own.join(", "))));
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use agent::{CaseContext, RunState};
 use grade::Context;
-use model::{AutoTrials, Case, Diagnostic, Excerpt, MOST_TRIALS, Severity, Suite, Trials};
+use model::{AutoTrials, Case, Diagnostic, DiagnosticKind, Excerpt, MOST_TRIALS, Severity, Suite, Trials};
 
 use super::compilation::{self, Compilation, SelectedCase};
 use super::recorded_settings::recorded_settings;
@@ -91,6 +91,7 @@ impl<'a> Planner<'a> {
                     self.problems.push(
                         Diagnostic::error(format!("two cases are called `{}::{}`", suite.name, case.id))
                             .at(case.source.clone())
+                            .of(DiagnosticKind::TakenId)
                             .help(format!("the other one is at {first}; a case's id must be unique in its suite")),
                     );
                 }
@@ -143,7 +144,7 @@ impl<'a> Planner<'a> {
         }
         let mut case = Case::clone(case);
         for problem in own {
-            if !case.broken.contains(&problem) {
+            if !case.broken.iter().any(|known| *known == problem || problem.follows_from(known)) {
                 case.broken.push(problem);
             }
         }

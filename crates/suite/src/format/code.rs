@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use model::decode::{Fields, Problems};
-use model::{Case, Code, Diagnostic, Excerpt, Node, NodeKind, Source};
+use model::{Case, Code, Diagnostic, DiagnosticKind, Excerpt, Node, NodeKind, Source};
 use script::{ScriptError, Tests, Value, Written};
 
 use super::scenario::{fixtures_of, quarantine, skip};
@@ -111,6 +111,7 @@ fn cases(path: &Path, source: &Source, tests: &Tests, library: &Library, problem
         if taken.contains(&case.id) {
             let first = cases.iter().find(|(other, _)| other.id == case.id).map(|(other, _)| other.source.to_string());
             let problem = Diagnostic::warning(format!("a second scenario is called `{}`", case.id)).at(place);
+            let problem = problem.of(DiagnosticKind::TakenId);
             problems.push(problem.help(format!("the first is at {}", first.unwrap_or_default())));
             let other = (2..).map(|count| format!("{} ({count})", case.id)).find(|id| !taken.contains(id));
             case.id = other.unwrap_or(case.id);

@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use files::parallel;
 use model::decode::{Fields, Problems};
-use model::{Case, Diagnostic, Node, NodeKind, Source, Spanned};
+use model::{Case, Diagnostic, DiagnosticKind, Node, NodeKind, Source, Spanned};
 
 use self::case::Draft;
 use self::content::Content;
@@ -168,8 +168,7 @@ fn read_portion(file_defaults: &FileDefaults<'_>, nodes: Vec<(usize, Node)>) -> 
         misspelt_keys.case(&node, &file_defaults.front, &mut problems);
         // A misspelt key may be the expectation.
         let is_clear = !problems.iter().skip(known).any(Diagnostic::is_error);
-        let is_input = |problem: &Diagnostic| problem.help.iter().any(|help| help == "did you mean `input`?");
-        let has_misspelt_input = problems.iter().skip(known).any(is_input);
+        let has_misspelt_input = problems.iter().skip(known).any(|problem| problem.means("input"));
         suspicious_values::warn(&node, &mut problems);
         for arm in arms(file_defaults, &node) {
             let mut draft = case::read(file_defaults, &node, position, arm, &mut problems);
@@ -181,7 +180,7 @@ fn read_portion(file_defaults: &FileDefaults<'_>, nodes: Vec<(usize, Node)>) -> 
             let mut index = 0;
             problems.retain(|problem| {
                 index += 1;
-                index <= known || !problem.message.starts_with("unknown variable `")
+                index <= known || problem.kind != DiagnosticKind::UnknownVariable
             });
         }
     }
@@ -221,6 +220,7 @@ fn warn_of_twins(drafts: &[Draft], problems: &mut Problems) {
             let number = draft.case.position.unwrap_or_default() + 1;
             let message = format!("a second case is called `{title}`, so it runs as `{title} ({number})`");
             let problem = Diagnostic::warning(message).at(draft.case.source.clone());
+            let problem = problem.of(DiagnosticKind::TakenId);
             problems
                 .push(problem.help(format!("the first is at {}; give each case a unique title", other.case.source)));
         }

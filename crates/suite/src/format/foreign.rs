@@ -4,10 +4,10 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use model::decode::{self, Fields, Problems};
+use model::decode::{self, Fields, Problems, add_unknown_key};
 use model::{
-    Arguments, AssertionScope, AssertionSpec, Case, CopyTree, Diagnostic, FixtureFile, Fixtures, Node, NodeKind,
-    Source, Spanned, nearest,
+    Arguments, AssertionScope, AssertionSpec, Case, CopyTree, Diagnostic, DiagnosticKind, FixtureFile, Fixtures, Node,
+    NodeKind, Source, Spanned, nearest,
 };
 
 use super::break_case;
@@ -55,16 +55,15 @@ impl<'a> Reading<'a> {
         // A key with a known meaning is never a misspelt one.
         let mut misspelt = Problems::new();
         let mut broken = self.keys.close(fields, path, ignored, unknown, &mut misspelt);
-        misspelt.retain(|problem| !refused.iter().any(|(known, _)| problem.message.contains(&format!("`{known}`"))));
+        misspelt.retain(|problem| !is_one_of(refused, problem));
         for (key, consequence) in refused {
-            let is_there = broken.iter().any(|problem| problem.message.starts_with(&format!("`{key}` ")));
-            if let Some(span) = fields.key_span(key).filter(|_| !is_there) {
-                let place = fields.node().source.excerpt(span);
+            let place = fields.key_span(key).map(|span| fields.node().source.excerpt(span));
+            if let Some(place) = place.filter(|place| !broken.iter().any(|one| one.source.as_ref() == Some(place))) {
                 self.keys.add(joined(path, key), Treatment::Refused, Some((*consequence).to_owned()), place.clone());
                 broken.push(Diagnostic::error(format!("`{key}` is not supported: {consequence}")).at(place));
             }
         }
-        add_misspelt(misspelt, fields.node(), &mut self.found);
+        misspelt.into_iter().for_each(|problem| add_unknown_key(fields.node(), problem, &mut self.found));
         self.found.extend(broken);
     }
 
@@ -104,7 +103,8 @@ impl<'a> Reading<'a> {
         document::open(&path, &shown)
             .map_err(|problem| {
                 let reason = if path.exists() { problem.message } else { "there is no such file".to_owned() };
-                self.found.push(place.error(format!("cannot read `{shown}`: {reason}")));
+                let problem = place.error(format!("cannot read `{shown}`: {reason}"));
+                self.found.push(problem.suggest(path::near(&path, written).as_deref()));
             })
             .ok()
     }
@@ -178,24 +178,9 @@ fn is_executable(_: &Path) -> bool {
     false
 }
 
-/// Adds the problems with misspelt keys of the map `node`, each in place of the one that the key is missing.
-pub(super) fn add_misspelt(misspelt: Problems, node: &Node, found: &mut Problems) {
-    let first = match &node.kind {
-        NodeKind::Map(entries) => entries.first().map(|(key, _)| node.source.excerpt(key.span)),
-        _ => None,
-    };
-    let places = [Some(node.excerpt()), first];
-    for problem in misspelt {
-        let near = problem.help.iter().find_map(|help| help.strip_prefix("did you mean `")?.split('`').next());
-        let missing = near.map(|near| format!(" has no `{near}`"));
-        let is_missing = |other: &&mut Diagnostic| {
-            missing.as_ref().is_some_and(|missing| other.message.ends_with(missing)) && places.contains(&other.source)
-        };
-        match found.iter_mut().find(is_missing) {
-            Some(other) => *other = problem,
-            None => found.push(problem),
-        }
-    }
+/// Returns `true` if `problem` is about one of `keys`.
+pub(super) fn is_one_of(keys: &Keys<'_>, problem: &Diagnostic) -> bool {
+    matches!(&problem.kind, DiagnosticKind::UnknownKey { key, .. } if keys.iter().any(|(known, _)| known == key))
 }
 
 /// Returns `true` if a list in `root` has a key that is similar to `key`.

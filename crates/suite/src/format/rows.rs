@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use model::decode::{self, Problems};
-use model::{Case, Diagnostic, Excerpt, Node, NodeKind, Source};
+use model::{Case, Diagnostic, DiagnosticKind, Excerpt, Node, NodeKind, Source};
 use template::{Ambient, Variables, may_be_template};
 
 use super::SuiteFile;
@@ -48,8 +48,7 @@ impl CaseReader {
         let Some(table) = file.root.get(CASES) else {
             let mut found = Problems::new();
             let case = (self.read)(file, library, &mut found);
-            let help = format!("did you mean `{CASES}`?");
-            if found.iter().any(|problem| problem.help.contains(&help)) {
+            if found.iter().any(|problem| problem.means(CASES)) {
                 // What the rows would fill follows from the misspelt key.
                 found.retain(|problem| !is_about_value(problem));
             } else {
@@ -79,7 +78,7 @@ impl CaseReader {
             // A column that a row does not have is one mistake, however often it is used.
             let mut unknown = HashSet::new();
             found.retain(|problem| {
-                !problem.message.starts_with("unknown variable `") || unknown.insert(problem.message.clone())
+                problem.kind != DiagnosticKind::UnknownVariable || unknown.insert(problem.message.clone())
             });
             cases.extend(case.map(|mut case| {
                 if !is_named {

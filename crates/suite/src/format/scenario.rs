@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use model::decode::{self, Fields, Problems};
 use model::{
-    AssertionScope, Case, Excerpt, Fixtures, NetworkPolicy, Node, NodeKind, PermissionMode, Quarantine, RemoteMode,
-    RunnerOptions, SettingSource, Spanned, Subject, Trials, UserMessage, UserResponse, nearest,
+    AssertionScope, Case, DiagnosticKind, Excerpt, Fixtures, NetworkPolicy, Node, NodeKind, PermissionMode, Quarantine,
+    RemoteMode, RunnerOptions, SettingSource, Spanned, Subject, Trials, UserMessage, UserResponse, nearest,
 };
 
 use super::assertions::{Assertions, ruling};
@@ -196,7 +196,8 @@ pub(super) fn report_few_turns(
 fn report_untested_rate(case: &Case, fields: &mut Fields<'_>, problems: &mut Problems) {
     if let (Some(Trials::Fixed(_)), Some(_), Some(node)) = (case.trials, &case.pass_rate, fields.get("pass_rate")) {
         let problem = node.warning("`pass_rate` is not tested with a fixed number of `trials`");
-        problems.push(problem.help("write `trials: auto`, which runs as many trials as the rate needs"));
+        let help = "write `trials: auto`, which runs as many trials as the rate needs";
+        problems.push(problem.of(DiagnosticKind::UntestedRate).help(help));
     }
 }
 
@@ -257,6 +258,7 @@ fn subject(
         problems.push(
             head(fields)
                 .error("the scenario has no subject")
+                .of_missing(&SUBJECTS)
                 .help("name exactly one of `skill`, `system_prompt` and `system_prompt_file`"),
         );
         return None;

@@ -47,7 +47,7 @@ const SYNONYMS: [(&str, &str); 9] = [
 /// Returns the problem with a turn that is written as in a transcript, with the `role` of who speaks.
 fn as_in_transcript(turn: &Node) -> Option<Diagnostic> {
     let role = turn.get("role").filter(|_| turn.get("says").is_none())?;
-    let problem = role.error("a turn has no `role`");
+    let problem = role.error("a turn has no `role`").of_missing(&["role"]);
     Some(match role.as_str() {
         Some("user" | "human") => problem.help("every turn is a message from the user: write `- says: TEXT`"),
         Some("system" | "developer") => {

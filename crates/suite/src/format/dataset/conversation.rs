@@ -59,7 +59,7 @@ impl Reading<'_> {
                 Some("user") => case.messages.extend(content.map(UserMessage::text)),
                 Some("assistant") => self.ignore("turns[].role: assistant", "the agent answers", item),
                 Some(other) => self.found.push(item.error(format!("a turn of the role `{other}` is not known"))),
-                None => self.found.push(item.error("a turn has no `role`")),
+                None => self.found.push(item.error("a turn has no `role`").of_missing(&["role"])),
             }
             let of_answers = "it describes an answer, and the agent answers";
             let ignored = [

@@ -1,12 +1,12 @@
 //! Goldens of DeepEval, each of which becomes a case.
 
-use model::decode::{Fields, list as as_list};
+use model::decode::{Fields, add_unknown_key, list as as_list};
 use model::{AssertionSpec, Case, Node, NodeKind, UserMessage};
 
 use super::metric::Offer;
 use super::{Asserted, Shared, completed, parsed, plain};
 use crate::coverage::Unknown;
-use crate::format::foreign::{Keys, Names, Reading, add_misspelt, assertion, list, map, text};
+use crate::format::foreign::{Keys, Names, Reading, assertion, list, map, text};
 
 /// Consequences of ignoring keys of a golden.
 const IGNORED: [(&str, &str); 14] = [
@@ -36,7 +36,7 @@ impl Reading<'_> {
         let Some(fields) = Fields::of(row, "a golden", &mut self.found) else {
             return completed(Case::new(names.unique(&fallback), row.excerpt()), shared, Vec::new());
         };
-        let mut fields = fields.in_either_case();
+        let mut fields = fields.in_either_case().with_synonyms(&[("expected", "expected_output")]);
         let mut case = Case::new(String::new(), row.excerpt());
         let mut value = |key: &'static str| fields.get(key).filter(|node| !is_empty(node));
         let name = value("name").or_else(|| value("id")).and_then(plain);
@@ -65,7 +65,7 @@ impl Reading<'_> {
             (Some(_), Some(_)) => {
                 self.found.push(row.error("`input` and `scenario` cannot be combined; use one of them"));
             }
-            (None, None) => self.found.push(row.error("the golden has no `input`")),
+            (None, None) => self.found.push(row.error("the golden has no `input`").of_missing(&["input"])),
         }
         let mut assertions: Vec<AssertionSpec> = Vec::new();
         let mut ids = Names::default();
@@ -77,7 +77,7 @@ impl Reading<'_> {
         };
         let mut misspelt = Vec::new();
         let broken = self.close_golden(&fields, unknown, &mut misspelt);
-        add_misspelt(misspelt, row, &mut self.found);
+        misspelt.into_iter().for_each(|problem| add_unknown_key(row, problem, &mut self.found));
         self.found.extend(broken);
         let offer = Offer {
             row,

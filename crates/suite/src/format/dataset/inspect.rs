@@ -41,7 +41,10 @@ impl Reading<'_> {
         let choices = value(&mut fields, "choices").map(choices).unwrap_or_default();
         match value(&mut fields, "input") {
             Some(input) => self.input(input, &choices, shared, &mut case),
-            None => self.found.push(row.error(format!("the sample has no `{}`", column("input")))),
+            None => {
+                let name = column("input");
+                self.found.push(row.error(format!("the sample has no `{name}`")).of_missing(&[&name]));
+            }
         }
         let mut fixtures = Fixtures::clone(&shared.case.fixtures);
         if let Some(node) = value(&mut fields, "files") {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use model::decode::{Fields, Problems};
+use model::decode::{Fields, Problems, add_unknown_key};
 use model::{Diagnostic, Excerpt, Node, NodeKind, Source};
 
 use crate::coverage::{KeyLog, Treatment, Unknown};
@@ -41,7 +41,8 @@ impl<'a> Reading<'a> {
         let mut misspelt = Problems::new();
         let unknown = |_: &str, _: &Node| Unknown::Ignored("it has no effect there either".to_owned());
         let broken = self.keys.close(fields, path, ignored, unknown, &mut misspelt);
-        self.found.extend(misspelt.into_iter().chain(broken));
+        misspelt.into_iter().for_each(|problem| add_unknown_key(fields.node(), problem, &mut self.found));
+        self.found.extend(broken);
     }
 
     /// Refuses a key, which is `full` in the coverage, and marks it as known.

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use model::Node;
-use model::decode::{Fields, Problems};
+use model::decode::{Fields, Problems, add_unknown_key};
 
 use crate::coverage::{KeyLog, Unknown};
 use crate::library::Library;
@@ -36,7 +36,8 @@ impl<'a> Reading<'a> {
     ) {
         let mut misspelt = Problems::new();
         let broken = self.keys.close(fields, path, ignored, unknown, &mut misspelt);
-        self.found.extend(misspelt.into_iter().chain(broken));
+        misspelt.into_iter().for_each(|problem| add_unknown_key(fields.node(), problem, &mut self.found));
+        self.found.extend(broken);
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use model::decode::Problems;
-use model::{Case, CopyTree, Fixtures, Node, RunnerOptions, Scoring, Trials, UserMessage};
+use model::{Case, CopyTree, DiagnosticKind, Fixtures, Node, RunnerOptions, Scoring, Trials, UserMessage};
 use serde_json::{Map, Value};
 
 use super::assertion::{Assertions, Subject, number};
@@ -188,9 +188,9 @@ impl Reading<'_> {
         } else if let Some(threshold) = test.threshold {
             case.ruling.scoring = Some(Scoring::with_share(total, threshold));
         }
-        if test.broken.iter().any(|problem| problem.help.iter().any(|help| help == "did you mean `vars`?")) {
+        if test.broken.iter().any(|problem| problem.means("vars")) {
             // They are the variables under the misspelt key.
-            broken.retain(|problem| !problem.message.starts_with("unknown variable `"));
+            broken.retain(|problem| problem.kind != DiagnosticKind::UnknownVariable);
         }
         case.broken = broken;
         case

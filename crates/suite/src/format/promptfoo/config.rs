@@ -68,9 +68,9 @@ impl Reading<'_> {
         let prompts = match prompts {
             Some(prompts) => self.prompts(prompts),
             None => {
-                let mut problem = root.error("the configuration has no `prompts`");
+                let mut problem = root.error("the configuration has no `prompts`").of_missing(&["prompts"]);
                 problem = problem.help("to send the variable `prompt` as it is, write `prompts: [\"{{prompt}}\"]`");
-                self.found.push(problem);
+                self.add_missing(problem);
                 Vec::new()
             }
         };
@@ -78,8 +78,8 @@ impl Reading<'_> {
             Some(providers) => self.providers(providers),
             None if self.library.agent_is_chosen => Vec::new(),
             None => {
-                let problem = root.error("the configuration has no `providers`");
-                self.found.push(problem.help("name an agent for the run, which replaces all providers"));
+                let problem = root.error("the configuration has no `providers`").of_missing(&["providers"]);
+                self.add_missing(problem.help("name an agent for the run, which replaces all providers"));
                 Vec::new()
             }
         };

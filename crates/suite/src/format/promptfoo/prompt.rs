@@ -92,7 +92,7 @@ impl Reading<'_> {
                 prompts.push(Prompt { label, id, text: raw.clone(), code: None });
             }
             Some(raw) => self.prompt(raw, label.as_deref(), id.as_deref(), prompts, problems),
-            None => problems.push(item.error("a prompt needs `raw` or `id`")),
+            None => problems.push(item.error("a prompt needs `raw` or `id`").of_missing(&["raw", "id"])),
         }
     }
 

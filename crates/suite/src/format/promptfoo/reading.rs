@@ -4,11 +4,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use model::decode::{Fields, Problems};
-use model::{Node, NodeKind, Spanned};
+use model::{Diagnostic, Node, NodeKind, Spanned};
 use template::Variables;
 
 use super::module::Modules;
 use crate::coverage::{KeyLog, Treatment, Unknown};
+use crate::format::foreign::is_one_of;
 use crate::library::Library;
 
 /// A configuration while it is read.
@@ -61,15 +62,22 @@ impl<'a> Reading<'a> {
         // A key with a known meaning is never a misspelt one.
         let mut misspelt = Problems::new();
         let mut broken = self.keys.close(fields, path, ignored, unknown, &mut misspelt);
-        misspelt.retain(|problem| !refused.iter().any(|(known, _)| problem.message.contains(&format!("`{known}`"))));
+        misspelt.retain(|problem| !is_one_of(refused, problem));
         for (key, consequence) in refused {
-            let is_read = broken.iter().any(|problem| problem.message.starts_with(&format!("`{key}` ")));
-            if let Some(span) = fields.key_span(key).filter(|_| !is_read) {
-                broken.push(self.refuse(path, key, consequence, &fields.node().source.excerpt(span)));
+            let place = fields.key_span(key).map(|span| fields.node().source.excerpt(span));
+            if let Some(place) = place.filter(|place| !broken.iter().any(|one| one.source.as_ref() == Some(place))) {
+                broken.push(self.refuse(path, key, consequence, &place));
             }
         }
         broken.extend(misspelt);
         broken
+    }
+
+    /// Adds the problem that a key is missing, unless a misspelt key is the reason.
+    pub(super) fn add_missing(&mut self, problem: Diagnostic) {
+        if !self.found.iter().any(|cause| problem.follows_from(cause)) {
+            self.found.push(problem);
+        }
     }
 
     /// Records a key that is refused, and returns the problem.

@@ -355,7 +355,7 @@ impl Reading<'_> {
             fields.get("final");
         }
         if fields.get("name").is_none() {
-            self.found.push(item.error("a call has no `name`"));
+            self.found.push(item.error("a call has no `name`").of_missing(&["name"]));
         }
         let refused = [("at_step", "the position of a call is not compared")];
         self.close(&fields, path, &[], &refused);

@@ -61,7 +61,7 @@ impl Reading<'_> {
         let count = judges.map_or(0, <[Node]>::len) as u64;
         let place = fields.get("judges").unwrap_or(fields.node());
         if count == 0 {
-            self.found.push(place.error("a panel needs `judges`"));
+            self.found.push(place.error("a panel needs `judges`").of_missing(&["judges"]));
             return None;
         }
         if count > 15 {

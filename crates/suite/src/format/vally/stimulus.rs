@@ -105,7 +105,7 @@ impl Reading<'_> {
             }
             (None, None) => {
                 if fields.get("prompt").is_none() && fields.get("turns").is_none() {
-                    self.found.push(fields.node().error("the stimulus has no `prompt`"));
+                    self.found.push(fields.node().error("the stimulus has no `prompt`").of_missing(&["prompt"]));
                 }
                 Vec::new()
             }

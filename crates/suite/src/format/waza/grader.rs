@@ -159,7 +159,7 @@ impl Reading<'_> {
         self.close(&fields, path, &ignored, &refused);
         let Some(kind) = kind.or_else(|| assertions.is_some().then(|| "code".to_owned())) else {
             if fields.get("ref").is_none() {
-                self.found.push(node.error("a grader has no `type`"));
+                self.found.push(node.error("a grader has no `type`").of_missing(&["type"]));
             }
             return;
         };
@@ -298,7 +298,9 @@ impl Reading<'_> {
                 let mut rest = lists.to_vec();
                 match order {
                     Some(order) if needs_order => rest.push(("order", text(node, order))),
-                    None if needs_order => self.found.push(node.error("`skill_invocation` needs a `mode`")),
+                    None if needs_order => {
+                        self.found.push(node.error("`skill_invocation` needs a `mode`").of_missing(&["mode"]));
+                    }
                     _ => {}
                 }
                 Ok(entry.checks(vec![check(node, "skills", rest)]))

@@ -157,11 +157,10 @@ impl Reading<'_> {
         }
         broken.append(&mut self.found);
         if cases.is_empty() && broken.is_empty() {
-            broken.push(root.error(if tasks.is_none() {
-                "the suite has no `tasks`"
-            } else {
-                "the suite has no tasks"
-            }));
+            broken.push(match tasks {
+                None => root.error("the suite has no `tasks`").of_missing(&["tasks"]),
+                Some(_) => root.error("the suite has no tasks"),
+            });
         }
         self.found = broken;
         cases

@@ -91,7 +91,7 @@ impl Reading<'_> {
                 let prompt = self.with_variables(&text(row, prompt), &variables);
                 case.messages = vec![UserMessage::text(prompt.as_str().unwrap_or_default())];
             }
-            None => self.found.push(row.error("the row has no `prompt`")),
+            None => self.found.push(row.error("the row has no `prompt`").of_missing(&["prompt"])),
         }
         let mut graders = Graders::new(&variables);
         for grader in &settings.graders {
@@ -129,7 +129,7 @@ impl Reading<'_> {
             }
             (None, None) => {
                 if fields.get("prompt").is_none() && fields.get("prompt_file").is_none() {
-                    self.found.push(node.error("the task has no `prompt`"));
+                    self.found.push(node.error("the task has no `prompt`").of_missing(&["prompt"]));
                 }
                 None
             }

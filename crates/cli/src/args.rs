@@ -121,6 +121,9 @@ impl Args {
     /// Returns an error if they do not match the definition, or request help or the version.
     pub fn read(raw: &[std::ffi::OsString]) -> Result<Self, clap::Error> {
         let mut command = Self::definition();
+        if let Some(error) = misplaced_hyphens(raw, &command) {
+            return Err(error);
+        }
         let matches = command.try_get_matches_from_mut(raw).map_err(|error| with_suggestion(error, &command, raw))?;
         Self::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
     }
@@ -185,6 +188,44 @@ const OPTIONS_ELSEWHERE: [(&str, &str); 12] = [
     ("repeat-each", "trials"),
     ("rerun-failed", "last-failed"),
 ];
+
+/// Returns the error for a long option with one hyphen (`-agent`), which would be read as `-a gent`, and for an option
+/// behind `--`, which would be read as the name of a file.
+fn misplaced_hyphens(raw: &[std::ffi::OsString], all: &clap::Command) -> Option<clap::Error> {
+    let command = raw.iter().skip(1).find_map(|word| all.find_subcommand(word))?;
+    let is_option = |name: &str| {
+        let options = command.get_arguments().chain(all.get_arguments());
+        options
+            .flat_map(|arg| arg.get_long().into_iter().chain(arg.get_all_aliases().into_iter().flatten()))
+            .any(|known| known == name)
+    };
+    let mut is_behind = false;
+    for word in raw.iter().filter_map(|word| word.to_str()) {
+        if word == "--" && !is_behind {
+            is_behind = true;
+            continue;
+        }
+        let (front, name) = word.split_at(word.find(|letter| letter != '-').unwrap_or(word.len()));
+        let name = name.split('=').next().filter(|name| name.len() > 1 && is_option(name)).unwrap_or_default();
+        if name.is_empty() || !(front == "-" || (front == "--" && is_behind)) {
+            continue;
+        }
+        let mut error = clap::Error::new(ErrorKind::UnknownArgument).with_cmd(command);
+        error.insert(ContextKind::InvalidArg, ContextValue::String(word.to_owned()));
+        if is_behind {
+            let tip = format!("'--' ends the options: write '--{name}' before it");
+            error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+        } else {
+            error.insert(ContextKind::SuggestedArg, ContextValue::String(format!("--{name}")));
+        }
+        let mut all = all.clone();
+        all.build();
+        let usage = all.find_subcommand_mut(command.get_name()).map(clap::Command::render_usage);
+        usage.and_then(|usage| error.insert(ContextKind::Usage, ContextValue::StyledStr(usage)));
+        return Some(error);
+    }
+    None
+}
 
 /// Returns a tip if the option `name`, which `command` does not have, is one of `run`.
 fn tip(command: &clap::Command, all: &clap::Command, name: &str) -> Option<String> {
@@ -307,6 +348,51 @@ mod tests {
             assert_eq!(error.contains("a similar argument exists"), suggested.is_some(), "{error}");
             assert!(suggested.is_none_or(|option| error.contains(option)), "{error}");
             assert!(error.contains(&format!("Usage: trialrun {command} [OPTIONS]")), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_long_option_with_one_hyphen_is_suggested_with_two() {
+        for (typed, suggested) in [
+            (&["run", "-agent", "fake"][..], "'--agent'"),
+            (&["run", "-trials=3"], "'--trials'"),
+            (&["run", "-concurrency", "3"], "'--concurrency'"),
+            (&["check", "-strict"], "'--strict'"),
+            (&["list", "-json"], "'--json'"),
+            (&["history", "-color", "never"], "'--color'"),
+        ] {
+            let words = ["trialrun"].iter().chain(typed).map(Into::into).collect::<Vec<_>>();
+            let error = Args::read(&words).unwrap_err().to_string();
+            assert!(error.contains(&format!("a similar argument exists: {suggested}")), "{error}");
+            assert!(error.contains(&format!("Usage: trialrun {}", typed[0])), "{error}");
+        }
+        for typed in [&["run", "-kagents"][..], &["run", "-j2", "-n", "3"], &["run", "--", "-agent.yaml"]] {
+            let words = ["trialrun"].iter().chain(typed).map(Into::into).collect::<Vec<_>>();
+            assert!(Args::read(&words).is_ok(), "{typed:?}");
+        }
+    }
+
+    #[test]
+    fn an_option_behind_the_end_of_the_options_is_one_error() {
+        let typed = ["trialrun", "run", "--", "tests/a.yaml", "--trials", "2"];
+        let error = Args::read(&typed.map(Into::into)).unwrap_err().to_string();
+        assert!(error.contains("unexpected argument '--trials' found"), "{error}");
+        assert!(error.contains("tip: '--' ends the options: write '--trials' before it"), "{error}");
+    }
+
+    #[test]
+    fn an_option_and_its_opposite_exclude_each_other() {
+        let mut definition = Args::definition();
+        definition.build();
+        for command in definition.get_subcommands() {
+            let names: Vec<&str> = command.get_arguments().filter_map(clap::Arg::get_long).collect();
+            let opposed = names.iter().filter(|name| names.contains(&format!("no-{name}").as_str()));
+            for name in opposed {
+                let typed =
+                    ["trialrun".to_owned(), command.get_name().to_owned(), format!("--{name}"), format!("--no-{name}")];
+                let error = Args::read(&typed.map(Into::into)).unwrap_err().to_string();
+                assert!(error.contains("cannot be used with"), "{} --{name}: {error}", command.get_name());
+            }
         }
     }
 

@@ -147,10 +147,10 @@ pub struct ArmArgs {
     pub trials: Option<model::Trials>,
     #[arg(long, value_name = "P", value_parser = parse_precision)]
     pub precision: Option<f64>,
-    #[arg(long, overrides_with = "no_baseline")]
+    #[arg(long, conflicts_with = "no_baseline")]
     pub baseline: bool,
     /// Do not run cases without their skill
-    #[arg(long, overrides_with = "baseline")]
+    #[arg(long)]
     pub no_baseline: bool,
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = parse_having)]
     #[arg(conflicts_with_all = ["baseline", "no_baseline"])]
@@ -352,10 +352,10 @@ pub struct OutputArgs {
     pub workspace: Option<PathBuf>,
     #[command(flatten)]
     pub report: ReportArgs,
-    #[arg(long, overrides_with = "no_github")]
+    #[arg(long, conflicts_with = "no_github")]
     pub github: bool,
     /// Write nothing for GitHub Actions, except with `--report github`
-    #[arg(long, overrides_with = "github")]
+    #[arg(long)]
     pub no_github: bool,
     /// Only a variable sets it
     #[arg(skip)]

@@ -164,7 +164,10 @@ pub(crate) fn nothing_selected(
         return Error::nothing(none_failed(run));
     }
     let names_cases = !by.cases.is_empty() || overrides.named().iter().any(|name| name.contains(OF_CASE));
+    let several = by.tags.iter().find(|tag| tag.contains(','));
+    let each = |tags: &String| tags.split(',').map(|tag| format!("--tag {}", tag.trim())).collect::<Vec<_>>().join(" ");
     Error::nothing(format!("none of {} was selected", counted(plan.cases_loaded, "case")))
+        .maybe_hint(several.map(|tags| format!("give each tag on its own: `{}`", each(tags))))
         .maybe_hint(nearest.map(|near| format!("did you mean `{near}`?")))
         .maybe_hint(names_cases.then(|| listed_ids(case_ids)))
         .hint("`trialrun list` shows all cases with their tags")

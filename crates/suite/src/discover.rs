@@ -400,6 +400,12 @@ pub fn tests_of_installed_skills(request: &Request, problems: &mut Problems) -> 
     without_duplicates(folders.flat_map(|folder| tests_of_skills(&folder, request, problems)).collect())
 }
 
+/// Endings of files with tests.
+const ENDINGS: [&str; 10] = ["yaml", "yml", "json", "jsonl", "csv", "tsv", "ts", "js", "mts", "mjs"];
+
+/// Maximum number of files that are listed in place of one that does not exist.
+const SHOWN_FILES: usize = 5;
+
 fn unknown(target: &str, path: &Path, request: &Request) -> Diagnostic {
     let skills = skill_names(&request.skills_dir);
     let siblings = path.parent().map(names_in).unwrap_or_default();
@@ -414,11 +420,24 @@ fn unknown(target: &str, path: &Path, request: &Request) -> Diagnostic {
     };
     let near = of_suite(target, request).or(near).or_else(of_case).or_else(|| of_path(target, request));
     let shown = path::shown(&request.skills_dir, &request.cwd);
-    let unknown = Diagnostic::error(format!("`{target}` is neither a file, nor a directory, nor a skill in `{shown}`"));
+    let ending = Path::new(name).extension().and_then(|ending| ending.to_str());
+    let is_file = ending.is_some_and(|ending| ENDINGS.contains(&ending));
+    let unknown = Diagnostic::error(match is_file {
+        true => format!("there is no file `{target}`"),
+        false => format!("`{target}` is neither a file, nor a directory, nor a skill in `{shown}`"),
+    });
     let is_there = |folder: &&str| request.cwd.join(folder).join(target).join(SKILL_FILE).is_file();
     match AGENT_FOLDERS.into_iter().find(is_there) {
         Some(folder) => unknown
             .help(format!("give its path, `{folder}/{target}`, or set `skills_dir: {folder}` in the configuration")),
+        None if is_file => {
+            let others = siblings.iter().filter(|other| Path::new(other).extension() == Path::new(name).extension());
+            let others: Vec<String> = others.take(SHOWN_FILES).map(|other| format!("`{other}`")).collect();
+            match near {
+                None if !others.is_empty() => unknown.help(format!("files in its folder: {}", others.join(", "))),
+                near => unknown.suggest(near.as_deref()),
+            }
+        }
         None => {
             unknown.suggest(near.as_deref()).help("to run one case, write `SUITE::CASE` as `trialrun list` shows it")
         }

@@ -235,6 +235,9 @@ fn a_missing_target_is_an_error_with_the_nearest_name() {
         )
     );
     assert!(problem("more/cas.yaml").1.starts_with("did you mean `more/case.yaml`?"));
+    let elsewhere = problem("more/nosuch.yaml");
+    assert_eq!(elsewhere.0, "there is no file `more/nosuch.yaml`");
+    assert_eq!(elsewhere.1, "files in its folder: `case.yaml`");
     scratch.write("scenarios/billing/refund.yaml", prompt("r"));
     assert!(problem("refund:first").1.starts_with("did you mean `refund::first`?"));
     for suite in ["refund", "billing/refund", "refund.yml", "scenario/billing/refund.yaml"] {

@@ -53,6 +53,8 @@ fn options_that_cannot_be_meant_are_refused_before_anything_runs() {
         ("audit --sandbox dockr", "unknown sandbox `dockr`"),
         ("report -o out.pdf", "no report has files called `*.pdf`"),
         ("run --output out.pdf", "no report has files called `*.pdf`"),
+        ("run --report html,json", "give each report on its own: `--report html --report json`"),
+        ("convert nosuch.yaml", "there is no file `nosuch.yaml`"),
         ("convert skills/greet/tests", "already has a form of trialrun"),
         ("convert skills/greet/tests --to conversation -o skills/greet/SKILL.md", "SKILL.md is not a folder"),
     ] {
@@ -60,6 +62,8 @@ fn options_that_cannot_be_meant_are_refused_before_anything_runs() {
         assert!(ran.err.contains(words), "{line}: {}", ran.output());
     }
     assert!(!project.dir().join("postgres:").exists() && !project.dir().join("scenarios").exists());
+    let tags = project.run(&["run", "--tag", "smoke,slow"]).exits(4);
+    assert!(tags.err.contains("give each tag on its own: `--tag smoke --tag slow`"), "{}", tags.output());
     // Reports in files are ignored, so that a command line of `run` also lists.
     project.run(&["list", "--report", "json=x.json"]).exits(0);
     assert!(!project.dir().join("x.json").exists());

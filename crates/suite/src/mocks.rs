@@ -3,6 +3,7 @@
 mod folder;
 mod guards;
 mod names;
+mod schema;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,6 +18,32 @@ use model::{
 use crate::{model_name, path};
 
 pub use self::folder::{MockFolder, read as read_folders};
+
+/// Keys of other programs for those of a mocked tool.
+const TOOL_SYNONYMS: [(&str, &str); 8] = [
+    ("parameters", "input_schema"),
+    ("schema", "input_schema"),
+    ("result", "answer"),
+    ("response", "answer"),
+    ("returns", "answer"),
+    ("output", "answer"),
+    ("responses", "answers"),
+    ("results", "answers"),
+];
+
+/// Keys of other programs for those of one answer.
+const ANSWER_SYNONYMS: [(&str, &str); 10] = [
+    ("result", "answer"),
+    ("response", "answer"),
+    ("returns", "answer"),
+    ("output", "answer"),
+    ("output", "stdout"),
+    ("exit", "exit_code"),
+    ("code", "exit_code"),
+    ("status", "exit_code"),
+    ("responses", "answers"),
+    ("answer", "answers"),
+];
 
 /// Reads the servers and programs of a map, if it has any. Paths are relative to `directory`.
 pub fn mocks(fields: &mut Fields<'_>, directory: &Path, problems: &mut Problems) -> Mocks {
@@ -41,30 +68,41 @@ fn is_name(name: &str) -> bool {
     !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))
 }
 
-/// Returns the entries of a map with names. `is_valid` tells which names are valid.
+/// Returns `name` with `-` between its words.
+fn with_hyphens(name: &str) -> String {
+    let words = name.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+    words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join("-")
+}
+
+/// Returns the entries of a map with names. `is_valid` tells which names are valid, and `meant` returns what may be meant
+/// by one that is not.
 fn named<'a>(
     node: &'a Node,
     what: &str,
     is_valid: fn(&str) -> bool,
+    meant: impl Fn(&str) -> String,
     problems: &mut Problems,
 ) -> Vec<(&'a str, &'a Node)> {
     let entries = match &node.kind {
         NodeKind::Map(entries) => entries.as_slice(),
         _ => {
-            problems.push(node.error(format!("{what} must be a map of names, not {}", node.kind_name())));
+            let problem = node.error(format!("{what} must be a map of names, not {}", node.kind_name()));
+            problems.push(problem.help("write a line `NAME:` for each, and what belongs to it below"));
             &[]
         }
     };
     for (name, _) in entries.iter().filter(|(name, _)| !is_valid(&name.value)) {
         let message = format!("`{}` is not a valid name in {what}", name.value);
         let problem = model::Diagnostic::error(message).at(node.source.excerpt(name.span));
-        problems.push(problem.help("use letters, digits, `_` and `-`"));
+        let near = Some(meant(&name.value)).filter(|near| is_valid(near));
+        problems.push(problem.suggest(near.as_deref()).help("use letters, digits, `_` and `-`"));
     }
     entries.iter().map(|(name, value)| (name.value.as_str(), value)).collect()
 }
 
 fn servers(node: &Node, directory: &Path, problems: &mut Problems) -> Vec<McpServer> {
-    let entries = named(node, "`mcp_servers`", |name| is_name(name) && !name.contains("__"), problems);
+    let is_valid = |name: &str| is_name(name) && !name.contains("__");
+    let entries = named(node, "`mcp_servers`", is_valid, with_hyphens, problems);
     let server = |(name, node): (&str, &Node)| {
         let source = server(node, directory, problems)?;
         Some(McpServer { name: name.to_owned(), source, is_of_plugin: false, place: node.excerpt() })
@@ -159,49 +197,32 @@ fn server(node: &Node, directory: &Path, problems: &mut Problems) -> Option<Serv
 }
 
 fn mocked_tools(node: &Node, directory: &Path, problems: &mut Problems) -> Vec<MockedTool> {
-    let entries = named(node, "`tools`", is_name, problems);
+    let entries = named(node, "`tools`", is_name, with_hyphens, problems);
     entries.into_iter().filter_map(|(name, node)| tool(name, node, directory, problems)).collect()
 }
 
 fn tool(name: &str, node: &Node, directory: &Path, problems: &mut Problems) -> Option<MockedTool> {
-    let mut fields = Fields::of(node, "a mocked tool", problems)?;
+    let mut fields = Fields::of(node, "a mocked tool", problems)?.with_synonyms(&TOOL_SYNONYMS);
     let description = fields.any_text("description", problems).unwrap_or_default();
     let input_schema = fields.get("input_schema").and_then(|node| match node.to_json() {
         serde_json::Value::Object(schema) if schema.get("type").is_none_or(|kind| kind == "object") => Some(schema),
         _ => {
-            problems.push(node.error("`input_schema` must be a JSON Schema with `type: object`"));
+            let known = problems.len();
+            schema::check(node, problems);
+            if problems.len() == known {
+                problems.push(node.error("`input_schema` must be a JSON Schema with `type: object`"));
+            }
             None
         }
     });
-    if let Some(node) = fields.get("input_schema") {
-        check_types(node, problems);
+    if let Some(node) = fields.get("input_schema").filter(|_| input_schema.is_some()) {
+        schema::check(node, problems);
     }
     let expect = fields.get("expect").map_or_else(Vec::new, |node| guards::read(node, "`expect`", problems));
     let answers = answers(&mut fields, directory, problems, tool_answer);
     fields.finish(problems);
     names::check(node, &Scope::of_tool(input_schema.as_ref()), directory, problems);
     Some(MockedTool { name: name.to_owned(), description, input_schema, expect, answers })
-}
-
-/// Reports types of arguments that JSON Schema does not have.
-fn check_types(schema: &Node, problems: &mut Problems) {
-    const TYPES: [&str; 7] = ["string", "number", "integer", "boolean", "object", "array", "null"];
-    if let Some(node) = schema.get("type")
-        && let Some(written) = node.as_str()
-        && !TYPES.contains(&written)
-    {
-        let problem = node.error(format!("`{written}` is not a type of JSON Schema"));
-        problems.push(match model::nearest(written, TYPES) {
-            Some(near) => problem.suggest(Some(near)),
-            None => problem.help(format!("types: {}", TYPES.join(", "))),
-        });
-    }
-    if let Some(items) = schema.get("items") {
-        check_types(items, problems);
-    }
-    if let Some(NodeKind::Map(properties)) = schema.get("properties").map(|node| &node.kind) {
-        properties.iter().for_each(|(_, property)| check_types(property, problems));
-    }
 }
 
 /// Reads `answers`, or the single answer in the map itself.
@@ -226,14 +247,17 @@ fn answers(
                 problems.push(fields.node().error("a mock has `answers` or an answer of its own, not both"));
             }
             let mut read = |item: &Node| {
-                let mut fields = Fields::of(item, "an answer of a mock", problems)?;
+                let known = problems.len();
+                let fields = Fields::of(item, "an answer of a mock", problems)?;
+                let mut fields = fields.with_synonyms(&ANSWER_SYNONYMS);
                 let when = fields.get("when");
                 let times = fields.whole("times", 1, problems);
                 let answer = read(&mut fields, directory, problems);
                 fields.finish(problems);
                 let mut answer = answer?;
                 answer.when.extend(when.map_or_else(Vec::new, |node| guards::read(node, "`when`", problems)));
-                Some(MockedAnswer { times, ..answer })
+                // Which calls it answers is not known if there is a mistake in it.
+                (problems.len() == known).then_some(MockedAnswer { times, ..answer })
             };
             let read: Vec<(&Node, MockedAnswer)> = items.iter().filter_map(|item| Some((item, read(item)?))).collect();
             report_unreachable(&read, problems);
@@ -298,16 +322,13 @@ fn only<const N: usize>(
     (keys, kinds): (&[&str], &str),
     problems: &mut Problems,
 ) -> Option<MockedReply> {
+    let is_reply = |key: &str| keys.contains(&key) || key == "answers";
     let mut given = replies.into_iter().flatten();
     match (given.next(), given.next()) {
         (Some(reply), None) => Some(reply),
         (None, _) if keys.iter().any(|key| fields.key_span(key).is_some()) => None,
         // A misspelt key is reported as such.
-        (None, _)
-            if fields.unread().any(|(name, _)| fields.meant_by(&name.value).is_some_and(|key| keys.contains(&key))) =>
-        {
-            None
-        }
+        (None, _) if fields.unread().any(|(name, _)| fields.meant_by(&name.value).is_some_and(is_reply)) => None,
         (first, _) => {
             let how = if first.is_some() { "only one" } else { "one" };
             problems.push(fields.node().error(format!("{} needs {how} of {kinds}", fields.what())));
@@ -322,10 +343,22 @@ fn is_program(name: &str) -> bool {
     !name.is_empty() && !name.starts_with(['.', '-']) && name.chars().all(is_plain)
 }
 
+/// Returns the name of the program in `written`, which may be a path or a command line.
+fn program_of(written: &str) -> &str {
+    let path = written.split_whitespace().next().unwrap_or(written);
+    path.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or(written)
+}
+
 fn commands(node: &Node, directory: &Path, problems: &mut Problems) -> Vec<MockedTool> {
-    let entries = named(node, "`mock_commands`", is_program, problems);
+    let entries = named(node, "`mock_commands`", is_program, |name| program_of(name).to_owned(), problems);
+    if let NodeKind::List(items) = &node.kind {
+        // Assertions about these programs are right.
+        let programs = items.iter().filter_map(Node::as_str);
+        return programs.map(|name| MockedTool { name: name.to_owned(), ..MockedTool::default() }).collect();
+    }
     let command = |(name, node): (&str, &Node)| {
-        let mut fields = Fields::of(node, "a mocked program", problems)?;
+        let name = program_of(name);
+        let mut fields = Fields::of(node, "a mocked program", problems)?.with_synonyms(&ANSWER_SYNONYMS);
         let answers = answers(&mut fields, directory, problems, command_answer);
         fields.finish(problems);
         names::check(node, &Scope::of_program(), directory, problems);

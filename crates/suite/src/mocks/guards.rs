@@ -1,8 +1,12 @@
 //! Reads requirements on the arguments of a call.
 
 use model::decode::Problems;
-use model::{ArgumentGuard, Node, NodeKind, WantedArgument};
+use model::{ArgumentGuard, Diagnostic, Node, NodeKind, WantedArgument};
 use script::Regex;
+
+/// Operators of expectations, which requirements on arguments do not have.
+const OPERATORS: [&str; 14] =
+    ["$and", "$contains", "$eq", "$expect", "$expr", "$gt", "$gte", "$in", "$lt", "$lte", "$ne", "$nin", "$not", "$or"];
 
 /// Names of types.
 const TYPES: [&str; 6] = ["string", "number", "bool", "boolean", "object", "array"];
@@ -21,6 +25,11 @@ pub(super) fn read(node: &Node, what: &str, problems: &mut Problems) -> Vec<Argu
 fn below(path: &str, node: &Node, guards: &mut Vec<ArgumentGuard>, problems: &mut Problems) {
     let NodeKind::Map(entries) = &node.kind else { return };
     for (name, value) in entries {
+        if OPERATORS.contains(&name.value.as_str()) {
+            let message = format!("`{}` is the name of an argument here, not an operator", name.value);
+            let problem = Diagnostic::warning(message).at(value.source.excerpt(name.span));
+            problems.push(problem.help("write the text, a list of possible texts, `/a regular expression/` or a type"));
+        }
         let path = if path.is_empty() { name.value.clone() } else { format!("{path}.{}", name.value) };
         match &value.kind {
             NodeKind::Map(_) => below(&path, value, guards, problems),

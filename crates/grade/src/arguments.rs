@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 
 use model::decode::Problems;
-use model::{Arguments, AssertionSpec, Diagnostic, Node, NodeKind, Span, Spanned};
+use model::{Arguments, AssertionSpec, Diagnostic, DiagnosticKind, Node, NodeKind, Span, Spanned};
 
-use crate::assertion_type::{Assertion, Parameter};
+use crate::assertion_type::{Assertion, Field, Parameter};
 
 /// Keys that every assertion has in addition to its own fields.
 pub(crate) const COMMON: [&str; 4] = ["id", "type", "weight", "title"];
@@ -76,6 +76,21 @@ pub(crate) fn name_as_written(spec: &AssertionSpec, entry: &Node, problems: &mut
             if let Some(rest) = problem.message.strip_prefix(&named) {
                 problem.message = format!("{what} must {rest}");
             }
+        }
+    }
+}
+
+/// Changes the suggestion in `problems` of a field that takes one value for a key with a list: `tools: [Edit]`.
+pub(crate) fn suggest_single_values(entry: &Node, assertion: &Assertion, problems: &mut [Diagnostic]) {
+    for problem in problems {
+        let DiagnosticKind::UnknownKey { key, meant: Some(meant) } = &problem.kind else { continue };
+        let Some(NodeKind::List(items)) = entry.get(key).map(|value| &value.kind) else { continue };
+        let is_single = |field: &&Field| field.name == meant && !field.holds.contains("list");
+        if assertion.fields.iter().any(|field| is_single(&field)) && entry.get(meant).is_none() {
+            problem.help = vec![match items.as_slice() {
+                [only] if only.as_str().is_some() => format!("write `{meant}: {}`", only.as_str().unwrap_or_default()),
+                _ => format!("`{meant}` takes one value: write an assertion for each"),
+            }];
         }
     }
 }

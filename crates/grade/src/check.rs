@@ -215,8 +215,15 @@ impl Check {
         }
         let judges = if assertion.has_judges() { judges(&mut reading) } else { None };
         let matcher = parse(&mut reading);
+        if matcher.is_none() {
+            // A mistake in one field ends the reading before the others are read.
+            for field in assertion.fields {
+                reading.fields.get(field.name);
+            }
+        }
         let Reading { fields, problems, title, .. } = reading;
         fields.finish(problems);
+        arguments::suggest_single_values(&entry, assertion, problems.get_mut(known..).unwrap_or_default());
         arguments::name_as_written(spec, &entry, problems.get_mut(known..).unwrap_or_default());
         matcher.map(|matcher| Self {
             id: own.id,

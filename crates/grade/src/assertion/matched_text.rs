@@ -70,7 +70,8 @@ pub(super) fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
             (text, place) => {
                 let message =
                     format!("`in` must be one of `answer`, `trace`, `created_files` and `mock_calls`, not `{text}`");
-                reading.problems.push(model::Diagnostic::error(message).at(place.excerpt()));
+                let near = model::nearest(&text, ["answer", "trace", "created_files", "mock_calls"]);
+                reading.problems.push(model::Diagnostic::error(message).at(place.excerpt()).suggest(near));
                 return None;
             }
         },

@@ -75,6 +75,8 @@ fn entry(item: &Node, problems: &mut Problems) -> Option<AssertionSpec> {
     let mut fields = Fields::of(item, "an assertion", problems)?;
     if item.get("type").is_none()
         && let Some((kind, value)) = single_key(&mut fields)
+        // `typ: contains` has no arguments.
+        && !(value.as_str().is_some() && model::nearest(&kind.value, ["type"]).is_some())
     {
         let id = fields.text("id", problems);
         let weight = fields.positive("weight", problems);

@@ -1,6 +1,7 @@
 //! `fixtures` block: the contents of a sandbox before the agent starts. All the files that it names are read here, so
 //! that the same block always builds the same sandbox.
 
+use std::collections::HashMap;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
@@ -98,8 +99,10 @@ fn each<T>(
 
 /// Reports each file of a list whose path an earlier one has.
 fn refuse_second(files: &[FixtureFile], problems: &mut Problems) {
-    for (index, file) in files.iter().enumerate() {
-        if let Some(first) = files[..index].iter().find(|first| first.path == file.path) {
+    let mut seen: HashMap<&str, &FixtureFile> = HashMap::with_capacity(files.len());
+    for file in files {
+        let first = *seen.entry(&file.path).or_insert(file);
+        if !std::ptr::eq(first, file) {
             let problem = Diagnostic::error(format!("two files have the path `{}`", file.path));
             problems.push(problem.at(file.source.clone()).help(format!("the first is at {}", first.source)));
         }

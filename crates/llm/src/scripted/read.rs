@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use model::decode::{self, Fields, Problems};
-use model::{Diagnostic, Node, NodeKind, Tokens};
+use model::{Diagnostic, Node, NodeKind, Tokens, nearest};
 use serde_json::{Map, Value};
 
 use super::Script;
@@ -152,15 +152,17 @@ fn call(node: &Node, problems: &mut Problems) -> Option<Call> {
     Some(Call { name: name?, input, id, is_offered, place })
 }
 
-/// Warns about texts in the arguments `node` that begin with the placeholder of the sandbox in another case of letters.
+/// Warns about texts in the arguments `node` that begin with a misspelt placeholder of the sandbox.
 fn misspelt_placeholders(node: &Node, problems: &mut Problems) {
     const NAME: &str = "$SANDBOX";
     match &node.kind {
         NodeKind::Map(entries) => entries.iter().for_each(|(_, value)| misspelt_placeholders(value, problems)),
         NodeKind::List(items) => items.iter().for_each(|item| misspelt_placeholders(item, problems)),
         NodeKind::String(text) => {
-            let Some((written, rest)) = text.split_at_checked(NAME.len()) else { return };
-            if written != NAME && written.eq_ignore_ascii_case(NAME) && (rest.is_empty() || rest.starts_with('/')) {
+            let written = text.split('/').next().unwrap_or_default();
+            let is_name = written.starts_with('$') && written.chars().skip(1).all(|letter| letter.is_ascii_uppercase());
+            let is_near = || is_name && nearest(written, [NAME]).is_some();
+            if written != NAME && (written.eq_ignore_ascii_case(NAME) || is_near()) {
                 let problem = node.warning(format!("`{written}` is not a placeholder, so it is sent as it is"));
                 problems.push(problem.suggest(Some(NAME)));
             }
@@ -440,10 +442,13 @@ steps:
             assert!(found.ends_with(&help), "{found}");
         }
         let script = specimen::script(
-            "steps: [{tools: [{name: Read, input: {path: [$sandbox/a, $SANDBOX/a, $sandboxes, echo $sandbox]}}]}]",
+            "steps: [{tools: [{name: Read, \
+             input: {path: [$sandbox/a, $SANDBOX/a, $sandboxes, echo $sandbox, $SANDBX/a]}}]}]",
         );
         let warnings: Vec<&str> = script.warnings.iter().map(|warning| warning.message.as_str()).collect();
-        assert_eq!(warnings, ["`$sandbox` is not a placeholder, so it is sent as it is"]);
+        let expected =
+            ["$sandbox", "$SANDBX"].map(|name| format!("`{name}` is not a placeholder, so it is sent as it is"));
+        assert_eq!(warnings, expected);
         assert_eq!(script.warnings[0].help, ["did you mean `$SANDBOX`?"]);
     }
 

@@ -191,7 +191,11 @@ impl LineReader<'_> {
         for (index, call) in self.list(map, "tool_calls").iter().enumerate() {
             let Some(object) = self.object(call, "tool_calls", index) else { continue };
             let Some(mut read) = ReportedCall::read(object) else {
-                self.problem("tool_calls", format!("`tool_calls[{index}]` must have a `name`, a string"));
+                let wrong = Diagnostic::error(format!("`tool_calls[{index}]` must have a `name`, a string"));
+                let near = object.keys().find(|key| *key == "tool" || nearest("name", [key.as_str()]).is_some());
+                let help = near.map(|near| format!("did you mean `name` instead of `{near}`?"));
+                let wrong = wrong.at(self.place("tool_calls"));
+                self.problems.push(help.into_iter().fold(wrong, Diagnostic::help));
                 continue;
             };
             read.turn = self.turns(object, "turn");

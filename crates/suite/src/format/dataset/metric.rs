@@ -221,10 +221,11 @@ impl Reading<'_> {
             if metric.is_blind() {
                 ignored.push(("rubric", "the model that decides about a strict `GEval` does not see it"));
             }
+            let is_whole = metric.check(arguments, &mut self.found);
             self.close_arguments(fields, &format!("metrics[{kind}]"), &ignored, &REFUSED);
+            return is_whole.then_some(metric);
         }
-        metric.check(&mut self.found);
-        Some(metric)
+        metric.check(item, &mut self.found).then_some(metric)
     }
 }
 
@@ -304,15 +305,19 @@ impl Metric {
         }
     }
 
-    /// Reports arguments that are missing.
-    fn check(&self, problems: &mut Problems) {
+    /// Reports at `place` which arguments are missing. Returns `true` if there are none.
+    fn check(&self, place: &Node, problems: &mut Problems) -> bool {
+        let known = problems.len();
         let needs = self.needs();
         if !needs.is_empty() && !needs.iter().any(|key| self.texts.iter().any(|(known, _)| known == key)) {
-            problems.push(self.node.error(format!("`{}` needs `{}`", self.kind, needs.join("` or `"))));
+            let problem = place.error(format!("`{}` needs `{}`", self.kind, needs.join("` or `")));
+            problems.push(problem.of_missing(needs));
         }
         if self.kind == "JsonCorrectness" && self.argument("expected_schema").is_none() {
-            problems.push(self.node.error("`JsonCorrectness` needs `expected_schema`, a JSON Schema"));
+            let problem = place.error("`JsonCorrectness` needs `expected_schema`, a JSON Schema");
+            problems.push(problem.of_missing(&["expected_schema"]));
         }
+        problems.len() == known
     }
 
     pub(super) fn name(&self) -> &str {

@@ -224,6 +224,16 @@ pub(super) fn hosted_model(provider: &Node, kind: &str) -> Result<String, String
     }
 }
 
+/// Returns the type whose name is similar to `written`. A negated type is similar only to a negated one.
+fn near_type(written: &str) -> Option<String> {
+    let near = |text: &str| nearest(text, TYPES.iter().map(|known| known.name));
+    let inner = ["not-", "not_", "not ", "!"].iter().find_map(|negation| written.strip_prefix(negation));
+    match inner {
+        Some(inner) => near(&inner.replace('_', "-")).map(|known| format!("not-{known}")),
+        None => near(written).map(str::to_owned),
+    }
+}
+
 /// Returns the consequence of a key that leaves an assertion undecided.
 fn undecided_as(reason: &str) -> String {
     format!("the assertion is undecided: {reason}")
@@ -261,7 +271,7 @@ impl Reading<'_> {
                 fields.get(key);
             }
             let Some(kind) = kind else {
-                broken.push(item.error("an assertion needs a `type`"));
+                broken.push(item.error("an assertion needs a `type`").of_missing(&["type"]));
                 continue;
             };
             let bare = kind.strip_prefix("not-").unwrap_or(&kind).to_owned();
@@ -287,7 +297,7 @@ impl Reading<'_> {
                 None if bare == "human" => self.log_undecided(&bare, BY_A_PERSON, path, item),
                 None if bare != "assert-set" => {
                     let problem = place.error(format!("unknown assertion type `{kind}`"));
-                    broken.push(problem.suggest(nearest(&bare, TYPES.iter().map(|known| known.name))));
+                    broken.push(problem.suggest(near_type(&kind).as_deref()));
                 }
                 _ => {}
             }

@@ -54,7 +54,8 @@ impl Reading<'_> {
             return vec![path];
         }
         if !written.contains(['*', '?', '[', '{']) {
-            problems.push(at.error(format!("there is no file `{written}`")));
+            let near = path::near(&path, written);
+            problems.push(at.error(format!("there is no file `{written}`")).suggest(near.as_deref()));
             return Vec::new();
         }
         let pattern = path.to_string_lossy().into_owned();

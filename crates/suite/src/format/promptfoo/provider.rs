@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use model::decode::{Fields, Problems};
-use model::{CopyTree, Excerpt, Node, NodeKind};
+use model::{CopyTree, Excerpt, Node, NodeKind, nearest};
 use serde_json::json;
 
 use super::file::{self, FILE, ending};
@@ -224,7 +224,11 @@ impl Reading<'_> {
                 self.model(scheme, rest, written, &mut provider);
             }
             _ => {
+                const NAMES: [&str; 6] = ["echo", "openai", "anthropic", "google", "ollama", "openrouter"];
                 let problem = written.at.error(format!("trialrun has no agent for the provider `{}`", short(id)));
+                let near = nearest(scheme, NAMES).filter(|near| *near != scheme);
+                let near = near.map(|near| id.replacen(scheme, near, 1));
+                let problem = problem.suggest(near.as_deref());
                 provider.broken.push(problem.help("name an agent for the run, which replaces all providers"));
             }
         }

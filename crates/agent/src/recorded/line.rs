@@ -198,10 +198,26 @@ impl LineReader<'_> {
                 self.problems.push(help.into_iter().fold(wrong, Diagnostic::help));
                 continue;
             };
+            self.suspect_arguments(object);
             read.turn = self.turns(object, "turn");
             calls.push(read);
         }
         calls
+    }
+
+    /// Warns about a call whose arguments are under a key with a typo: they would be missing.
+    fn suspect_arguments(&mut self, call: &Map<String, Value>) {
+        const KEYS: [&str; 3] = ["input", "args", "arguments"];
+        if call.contains_key("function") || KEYS.iter().any(|key| call.contains_key(*key)) {
+            return;
+        }
+        let is_meant = |key: &&String| matches!(key.as_str(), "parameters" | "params") || nearest(key, KEYS).is_some();
+        if let Some(key) = call.iter().filter(|(_, value)| value.is_object()).map(|(key, _)| key).find(is_meant)
+            && self.odd_keys.insert(format!("tool_calls.{key}"))
+        {
+            let odd = Diagnostic::warning(format!("`{key}` is not a known key of a call")).at(self.place(key));
+            self.problems.push(odd.suggest(Some("input")));
+        }
     }
 
     fn questions(&mut self, map: &Map<String, Value>) -> Vec<Question> {

@@ -120,13 +120,11 @@ impl Diagnostic {
     /// misspelt, or a case whose id is known to be taken.
     pub fn follows_from(&self, cause: &Self) -> bool {
         let place = |problem: &Self| problem.source.as_ref().map(|at| (at.file.clone(), at.line, at.column));
+        let file = |problem: &Self| problem.source.as_ref().map(|at| at.file.clone());
         match &self.kind {
             DiagnosticKind::MissingKey(keys) => {
-                let is_below = match (place(self), place(cause)) {
-                    (Some((file, line, _)), Some((other, below, _))) => file == other && line <= below,
-                    (own, _) => own.is_none(),
-                };
-                is_below && keys.iter().any(|key| cause.means(key))
+                let is_near = self.source.is_none() || file(self) == file(cause);
+                is_near && keys.iter().any(|key| cause.means(key))
             }
             DiagnosticKind::TakenId => {
                 cause.kind == DiagnosticKind::TakenId && self.source.is_some() && place(self) == place(cause)
@@ -160,17 +158,19 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_key_follows_from_a_misspelt_one_below_the_start_of_its_map() {
+    fn a_missing_key_follows_from_a_misspelt_one_in_its_file() {
         let meaning = |meant: &str, line: usize| {
             let kind = DiagnosticKind::UnknownKey { key: "vlaue".to_owned(), meant: Some(meant.to_owned()) };
             at_line(Diagnostic::error("unknown key `vlaue`").of(kind), line)
         };
         let missing = Diagnostic::error("no `value`").of_missing(&["value", "values"]);
-        for (cause, follows) in [(meaning("value", 2), true), (meaning("value", 1), false), (meaning("type", 2), false)]
+        for (cause, follows) in [(meaning("value", 2), true), (meaning("value", 1), true), (meaning("type", 2), false)]
         {
             assert_eq!(at_line(missing.clone(), 2).follows_from(&cause), follows, "{cause}");
         }
-        assert!(missing.follows_from(&meaning("value", 1)), "it is about no line");
+        let elsewhere = missing.clone().at(Source::new("g", "a").excerpt(Span::new(0, 1)));
+        assert!(!elsewhere.follows_from(&meaning("value", 1)));
+        assert!(missing.follows_from(&meaning("value", 1)), "it is about no file");
         assert!(!meaning("value", 2).follows_from(&at_line(missing, 2)));
     }
 

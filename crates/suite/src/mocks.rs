@@ -358,7 +358,10 @@ fn commands(node: &Node, directory: &Path, problems: &mut Problems) -> Vec<Mocke
     }
     let command = |(name, node): (&str, &Node)| {
         let name = program_of(name);
-        let mut fields = Fields::of(node, "a mocked program", problems)?.with_synonyms(&ANSWER_SYNONYMS);
+        let Some(fields) = Fields::of(node, "a mocked program", problems) else {
+            return Some(MockedTool { name: name.to_owned(), ..MockedTool::default() });
+        };
+        let mut fields = fields.with_synonyms(&ANSWER_SYNONYMS);
         let answers = answers(&mut fields, directory, problems, command_answer);
         fields.finish(problems);
         names::check(node, &Scope::of_program(), directory, problems);

@@ -98,6 +98,7 @@ fn check_model(context: &CaseContext<'_>) -> Option<Diagnostic> {
     let known = || format!("models it can use: {}", forms().collect::<Vec<_>>().join(", "));
     let problem = match arm.model.as_deref() {
         None => Diagnostic::error("`chat` needs a model")
+            .of_missing(&["model"])
             .help("set `model` in the test, in the configuration or for the run")
             .help(known()),
         Some(written) if llm::provider_of(written).is_some() => out_of_reach(context, written)?,

@@ -68,6 +68,7 @@ fn not_mocked(command: &str, mocks: &Mocks) -> Option<Diagnostic> {
         return None;
     }
     let problem = Diagnostic::error(format!("`{command}` is not a mocked program of this case"));
+    let problem = if names.is_empty() { problem.of_missing(&["mock_commands"]) } else { problem };
     Some(match nearest(command, names.iter().copied()) {
         Some(near) => problem.suggest(Some(near)),
         None => problem.help(format!("add `{command}` to `mock_commands`")),

@@ -159,7 +159,7 @@ impl Reading<'_> {
         self.close(&fields, path, &ignored, &refused);
         let Some(kind) = kind.or_else(|| assertions.is_some().then(|| "code".to_owned())) else {
             if fields.get("ref").is_none() {
-                self.found.push(node.error("a grader has no `type`").of_missing(&["type"]));
+                self.add_missing(node.error("a grader has no `type`").of_missing(&["type"]));
             }
             return;
         };

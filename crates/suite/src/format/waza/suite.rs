@@ -170,7 +170,8 @@ impl Reading<'_> {
     fn version(&mut self, fields: &mut Fields<'_>, has_scenario: bool) {
         let Some(node) = fields.get("schemaVersion") else {
             if has_scenario {
-                self.found.push(fields.node().error("a suite with `scenario` needs `schemaVersion: \"2.0\"`"));
+                let problem = fields.node().error("a suite with `scenario` needs `schemaVersion: \"2.0\"`");
+                self.found.push(problem.of_missing(&["schemaVersion"]));
             }
             return;
         };

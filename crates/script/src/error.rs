@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use model::{Diagnostic, Excerpt};
 
+use crate::absent_names::is_absent_in_node;
 use crate::platform::HEAP;
-use crate::trace::is_absent_in_node;
 
 /// Error of a script.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -24,6 +24,7 @@
 //! # Ok::<(), trialrun_script::ScriptError>(())
 //! ```
 
+mod absent_names;
 mod code_runtime;
 mod compiled;
 mod convert;

@@ -1,4 +1,4 @@
-//! Names for sources in the engine that are not files.
+//! Names for sources in the engine that are not files, and of the module that tests import.
 
 /// Prefix of the names of the program's own sources, which are not shown in stacks.
 pub(crate) const INTERNAL: &str = "internal:";
@@ -8,3 +8,6 @@ pub(crate) const BUILTIN: &str = "builtin:";
 
 /// Name of an expression's text.
 pub(crate) const EXPRESSION: &str = "expression";
+
+/// Names of the module that tests import.
+pub(crate) const TEST_MODULES: &[&str] = &["trialrun", "@fabrik/core", "@fabriklabs/core"];

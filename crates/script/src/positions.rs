@@ -16,13 +16,11 @@ use oxc_ast_visit::{Visit, walk};
 use oxc_span::GetSpan;
 
 use crate::expression::SyntaxError;
+use crate::names::TEST_MODULES;
 use crate::syntax::{Mistake, span};
 use crate::typescript::{Language, first_error, with_parsed};
 use crate::unknown_names::{Helper, UnknownName, unknown_names};
 use crate::value::{Key, Value};
-
-/// Names of the module that tests import.
-pub(crate) const TEST_MODULES: &[&str] = &["trialrun", "@fabrik/core", "@fabriklabs/core"];
 
 /// Function that creates a scenario. Its properties, such as `skip`, also create one.
 pub(crate) const SCENARIO: &str = "scenario";

@@ -16,9 +16,9 @@ use oxc_span::GetSpan;
 use oxc_syntax::scope::ScopeId;
 use oxc_syntax::symbol::SymbolId;
 
-use crate::positions::TEST_MODULES;
+use crate::absent_names::{absence, is_absent_in_node};
+use crate::names::TEST_MODULES;
 use crate::syntax::span;
-use crate::trace;
 
 /// Members of an agent in a scenario.
 const AGENT: [&str; 5] = ["name", "model", "send", "run", "files"];
@@ -380,9 +380,9 @@ fn undefined(one: &Undefined, scoping: &Scoping) -> Diagnostic {
             .help("`agent.run` runs a command; a `custom` agent has `fetch` for the hosts in its `network`")
             .help("in the configuration, `code: {runtime: node}` runs tests in Node.js, which has `fetch`");
     }
-    if let Some(reason) = trace::absence(name) {
+    if let Some(reason) = absence(name) {
         let problem = Diagnostic::error(format!("`{name}` is not available here: {reason}"));
-        return match trace::is_absent_in_node(reason) {
+        return match is_absent_in_node(reason) {
             true => problem,
             false => {
                 problem.help("in the configuration, `code: {runtime: node}` runs tests in Node.js, which has more")

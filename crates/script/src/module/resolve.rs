@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use model::nearest;
 use oxc_resolver::{ResolveError, ResolveOptions, Resolver};
 
-use crate::positions::TEST_MODULES;
+use crate::names::TEST_MODULES;
 use crate::typescript::Compiler;
 
 /// Kind of import, which selects the entry point of a package that has several.

@@ -1,4 +1,4 @@
-use model::{Collected, ControlRun, Event, Failure, Need, Part, Probe, Probed, ReplyProbes, Rerun, Step, TrialRecord};
+use model::{Collected, ControlRun, Event, Failure, Need, Part, Probe, Probed, ReplyProbes, Rerun, Step};
 
 use super::*;
 
@@ -122,7 +122,7 @@ fn session_ids_and_resolved_paths_contain_no_secret() {
     for step in [&session, &call] {
         let mut event = Event::Step(step.clone());
         assert!(mask.event(&mut event));
-        let masked = serde_json::to_string(&event).unwrap();
+        let masked = testkit::json::of_event(&event);
         assert!(masked.contains("[masked]") && !masked.contains("dummy"), "{masked}");
     }
 }
@@ -136,7 +136,7 @@ fn results_and_records_contain_no_secret_in_any_field() {
     let step = Step::Finished { subtype: "s".into(), is_error: false, usage, text, result: Some(value.clone()) };
     let mut event = Event::Step(step);
     mask.event(&mut event);
-    let masked = serde_json::to_string(&event).unwrap();
+    let masked = testkit::json::of_event(&event);
     assert!(masked.contains(r#"{"a":["x [masked]"],"[masked]":1}"#) && !masked.contains("dummy"), "{masked}");
     let source = serde_json::json!({"file": "f", "line": 1, "column": 1, "text": secret});
     let detail = serde_json::json!({"key": secret, "title": secret, "dimension": secret, "weight": 1, "score": 0,
@@ -150,7 +150,7 @@ fn results_and_records_contain_no_secret_in_any_field() {
         "weight": 1, "because": secret, "expected": secret, "actual": secret, "evidence": [secret],
         "error": secret, "source": source, "key": secret, "dimension": secret, "failed_critical": [secret],
         "details": [outer], "failures": [failure]});
-    let mut record: TrialRecord = serde_json::from_value(serde_json::json!({
+    let mut record = testkit::json::record(serde_json::json!({
         "id": "i", "suite": "s", "case": "c", "title": secret, "arm": "a", "agent": "a", "repetition": 1,
         "outcome": "failed", "because": secret, "findings": [finding], "input": [secret], "input_value": value,
         "answer": null, "result": value, "expected": value, "script": secret, "tools": [value, secret],
@@ -158,10 +158,9 @@ fn results_and_records_contain_no_secret_in_any_field() {
         "replies": [{"answer": secret}], "turn_count": 0, "tool_calls": [], "questions": [],
         "duration_ms": 0, "started_at": "2026-01-01T00:00:00Z", "attempts": [], "files_changed": [],
         "errors": [secret], "warnings": [secret],
-    }))
-    .unwrap();
+    }));
     mask.record(&mut record);
-    let masked = serde_json::to_string(&record).unwrap();
+    let masked = testkit::json::of_record(&record);
     assert!(masked.contains("[masked]") && !masked.contains("dummy") && !masked.contains("secret-1"), "{masked}");
     assert_eq!(record.findings[0].failures[0].diff, []);
 }

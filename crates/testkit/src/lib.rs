@@ -14,6 +14,7 @@ mod claude;
 mod disposition;
 pub mod foreign;
 mod fuzz;
+pub mod json;
 mod live;
 mod loopback;
 mod postgres_server;

@@ -99,6 +99,8 @@ impl Adversary {
             sub_agents_folder: Some(".agents/agents"),
             takes_script: true,
             takes_tools: true,
+            takes_servers: true,
+            takes_history: true,
             ..Description::new(name, summary)
         };
         Self { description, role, act, applies: |_| true }

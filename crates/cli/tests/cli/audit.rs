@@ -426,3 +426,16 @@ fn a_case_that_only_a_judge_can_decide_has_no_score() {
     assert!(ran.out.contains("score -: nothing was audited"), "{}", ran.output());
     assert!(ran.out.contains("1 case depends on a judge alone"), "{}", ran.output());
 }
+
+#[test]
+fn a_case_with_mcp_servers_is_audited() {
+    let project = Project::new(PROGRAM);
+    project.write(
+        "scenarios/closes.yaml",
+        "scenario: closes\nsystem_prompt: Work.\nuser_prompt: Close the issue.\nmcp_servers:\n  issues:\n    tools:\n      \
+         close_issue: { answer: closed }\nassertions:\n  - { id: closes, type: mcp_called, server: issues, tool: close_issue }\n",
+    );
+    let suite = &audited(&project, &[])["suites"][0];
+    assert_eq!(suite["adversary_trials"], suite["rejected"], "{suite:#}");
+    assert_eq!(suite["assertions"], 1);
+}

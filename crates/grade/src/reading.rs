@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use expect::SourceLocation;
 use model::decode::{self, Fields, Problems};
-use model::{Diagnostic, Node, NodeKind, nearest};
+use model::{Diagnostic, MockedServer, Node, NodeKind, nearest};
 
 use crate::call_pattern::{ArgumentPattern, ArgumentRule, CallPattern, ExpectedValue};
 use crate::context::{Context, KnownTools};
@@ -268,8 +268,8 @@ impl<'a> Reading<'a> {
     /// name similar to a known one is an error. If the agent may have other tools, a name similar to a canonical tool
     /// is an error too, and so is a name that differs from one of the agent's tools only in case.
     pub fn know_tool(&mut self, name: &str, place: &SourceLocation) {
-        if name.starts_with("mcp__") {
-            return;
+        if let Some((server, tool)) = name.strip_prefix("mcp__").and_then(|name| name.split_once("__")) {
+            return self.know_mocked_tool(name, server, tool, place);
         }
         let with_canonical: Vec<&str>;
         let known = match self.context.known_tools {
@@ -296,6 +296,31 @@ impl<'a> Reading<'a> {
             Diagnostic::warning(message)
         };
         self.problems.push(problem.at(place.excerpt()));
+    }
+
+    /// Reports `name`, a `tool` of an MCP server, if it is similar to that of a mocked tool, or if the mock of the server does
+    /// not have it. The tools of other servers are not known.
+    fn know_mocked_tool(&mut self, name: &str, server: &str, tool: &str, place: &SourceLocation) {
+        let Some(mocks) = self.context.mocks else { return };
+        let of_mock = |(server, mock): (&str, &MockedServer)| {
+            let names = mock.tools.iter().map(|tool| format!("mcp__{server}__{}", tool.name));
+            names.collect::<Vec<_>>()
+        };
+        let is_mocked = mocks.mocked().any(|(known, _)| known == server);
+        let is_real = !is_mocked && mocks.servers.iter().any(|known| known.name == server);
+        let known: Vec<String> = mocks.mocked().flat_map(of_mock).collect();
+        if is_real || known.iter().any(|known| known == name) {
+            return;
+        }
+        let message = format!("the mock of `{server}` has no tool `{tool}`");
+        self.problems.extend(match nearest(name, known.iter().map(String::as_str)) {
+            Some(near) if is_mocked => Some(Diagnostic::error(message).suggest(Some(near)).at(place.excerpt())),
+            Some(near) => {
+                let message = format!("the agent is not given an MCP server `{server}`");
+                Some(Diagnostic::error(message).suggest(Some(near)).at(place.excerpt()))
+            }
+            None => is_mocked.then(|| Diagnostic::warning(message).at(place.excerpt())),
+        });
     }
 
     /// Reports a name that differs from one of the `certain` tools only in case, or is similar to that of a canonical

@@ -127,6 +127,7 @@ impl Session {
         all.extend(baseline_without_skill(overrides, &plan));
         all.extend(unknown_tags(&chosen.tags, &tags().collect()));
         all.extend(skipped_by_only(self, &plan));
+        all.extend(unused_image(self, &plan));
         let missing = missing_variables(self, &agents, &plan);
         // Other problems with a value that is not filled in only follow from that.
         let is_known = |problem: &Diagnostic| {
@@ -329,6 +330,18 @@ fn baseline_without_skill(overrides: &Overrides, plan: &Plan) -> Option<Diagnost
         Diagnostic::warning("`--baseline` has no effect: no case tests a skill")
             .help("it runs each case with and without the skill that the case tests, which is then `skill` in its file")
     })
+}
+
+/// Returns a warning about the project's image if the project names no kind of sandbox, and that of the run has no images.
+fn unused_image(session: &Session, plan: &Plan) -> Option<Diagnostic> {
+    let image = session.project.isolation.image.as_ref()?;
+    let kind = &plan.settings.sandbox.kind;
+    let has_images = sandbox::find(kind).is_none_or(|kind| kind.has_own_system() && !kind.is_remote());
+    if has_images || session.project.defaults.sandbox.is_some() {
+        return None;
+    }
+    let problem = Diagnostic::warning(format!("`image` has no effect in `{kind}` sandboxes"));
+    Some(problem.at(image.source.clone()).help("write `provider: docker` or `provider: podman` beside it"))
 }
 
 /// Returns a warning for each file in which `only: true` skips cases, or an error if this is a CI job: it is meant for

@@ -361,7 +361,7 @@ fn isolation(network: Option<&model::NetworkPolicy>, session: &Session) -> sandb
     let private = [&*session.project.root, &*session.cwd, &*session.state.folder];
     let bytes = |mib: Option<u64>, otherwise| mib.map_or(otherwise, |mib| mib.saturating_mul(MIB));
     sandbox::SandboxOptions {
-        image: chosen.image.clone(),
+        image: chosen.image.as_ref().map(|image| image.value.clone()),
         daytona: sandbox::DaytonaOptions {
             api_key: daytona.api_key.clone(),
             api_url: daytona.api_url.clone(),

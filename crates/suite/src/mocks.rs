@@ -220,9 +220,20 @@ fn tool(name: &str, node: &Node, directory: &Path, problems: &mut Problems) -> O
     }
     let expect = fields.get("expect").map_or_else(Vec::new, |node| guards::read(node, "`expect`", problems));
     let answers = answers(&mut fields, directory, problems, tool_answer);
+    if let Some(node) = fields.get("answer").filter(|node| is_like_answers(node)) {
+        let problem = node.warning("`answer` is one answer, so each call gets this list itself");
+        problems.push(problem.help("for a list of answers to choose from, write `answers`"));
+    }
     fields.finish(problems);
     names::check(node, &Scope::of_tool(input_schema.as_ref()), directory, problems);
     Some(MockedTool { name: name.to_owned(), description, input_schema, expect, answers })
+}
+
+/// Returns `true` if `node` is a list of maps that look like items of `answers`.
+fn is_like_answers(node: &Node) -> bool {
+    const KEYS: [&str; 2] = ["when", "times"];
+    let is_like = |item: &Node| KEYS.iter().any(|key| item.get(key).is_some()) && item.get("answer").is_some();
+    matches!(&node.kind, NodeKind::List(items) if items.iter().any(is_like))
 }
 
 /// Reads `answers`, or the single answer in the map itself.

@@ -116,7 +116,8 @@ fn agent(
     None
 }
 
-/// Warns about `${NAME}` in what an agent sends, which is not replaced, unlike in the headers of MCP servers.
+/// Warns about `${NAME}` in what an agent sends or gets as a variable, which is not replaced, unlike in the headers of MCP
+/// servers.
 fn report_shell_variables(node: &Node, problems: &mut Problems) {
     let headers = node.get("headers").map(|headers| match &headers.kind {
         NodeKind::Map(entries) => entries.iter().map(|(_, value)| value).collect(),
@@ -126,8 +127,22 @@ fn report_shell_variables(node: &Node, problems: &mut Problems) {
         let Some(name) = value.as_str().and_then(environment::shell_variable) else { continue };
         // The text itself may be masked, like the value of any header.
         let problem = value.warning(format!("the variable `{name}` is not filled in here, so its name is sent"));
-        problems.push(problem.help(format!("write `${{env.{name}}}` for the value of the variable")));
+        problems.push(problem.help(for_value(name)));
     }
+    let Some(NodeKind::Map(variables)) = node.get("env").map(|env| &env.kind) else { return };
+    for (_, value) in variables {
+        // Within other text, it may be what the program wants.
+        let Some(name) = value.as_str().and_then(environment::shell_variable) else { continue };
+        if value.as_str() == Some(&format!("${{{name}}}")) {
+            let problem =
+                value.warning(format!("the variable `{name}` is not filled in here: the program gets its name"));
+            problems.push(problem.help(for_value(name)));
+        }
+    }
+}
+
+fn for_value(name: &str) -> String {
+    format!("write `${{env.{name}}}` for the value of the variable")
 }
 
 fn wrong_name(name: &str) -> Option<String> {

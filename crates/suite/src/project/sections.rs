@@ -84,7 +84,7 @@ pub struct IsolationChoice {
     /// Maximum CPU time of a process, in seconds.
     pub cpu_seconds: Option<u64>,
     /// Image for containers.
-    pub image: Option<String>,
+    pub image: Option<Setting<String>>,
     /// Settings for Daytona sandboxes.
     pub daytona: DaytonaChoice,
 }
@@ -129,12 +129,13 @@ pub fn sandbox(node: &Node, dialect: Dialect, root: &Path, problems: &mut Proble
 fn isolation(fields: &mut Fields<'_>, root: &Path, problems: &mut Problems) -> IsolationChoice {
     let network = fields.get("network").and_then(|node| network_policy(node, problems));
     let remote = fields.choice("remote", &RemoteMode::NAMED, problems);
+    let image = fields.text("image", problems);
     let mut chosen = IsolationChoice {
         network: setting(network, "network", fields),
         remote: setting(remote, "remote", fields),
         require: guarantees(fields, problems),
         visible: visible(fields, root, problems),
-        image: fields.text("image", problems),
+        image: setting(image, "image", fields),
         ..IsolationChoice::default()
     };
     let limits = fields.get("limits").and_then(|node| Fields::of(node, "`limits`", problems));

@@ -143,7 +143,7 @@ fn keys_of_newer_versions_of_ai_tester_are_named_and_stop_nothing() {
 }
 
 #[test]
-fn a_variable_as_in_a_shell_that_an_agent_sends_causes_a_warning() {
+fn a_variable_as_in_a_shell_that_an_agent_sends_or_gets_causes_a_warning() {
     let problems = |headers: &str| {
         let text = format!("agents:\n  bot:\n    type: http\n    url: http://localhost:1\n    headers: {headers}\n");
         find_with(&[("trialrun.yaml", &text)], &[("TOKEN", "abc")]).1
@@ -151,6 +151,10 @@ fn a_variable_as_in_a_shell_that_an_agent_sends_causes_a_warning() {
     let found = problems("{ Authorization: 'Bearer ${TOKEN}' }");
     assert_eq!(found, ["trialrun.yaml:5:31: the variable `TOKEN` is not filled in here, so its name is sent"]);
     assert_eq!(problems("{ Authorization: 'Bearer ${env.TOKEN}', X: 'a ${ b' }"), [""; 0]);
+    let text =
+        "agents:\n  bot:\n    type: subprocess\n    command: [cat]\n    env: { A: '${TOKEN}', B: 'a ${TOKEN}' }\n";
+    let found = find_with(&[("trialrun.yaml", text)], &[]).1;
+    assert_eq!(found, ["trialrun.yaml:5:15: the variable `TOKEN` is not filled in here: the program gets its name"]);
 }
 
 #[test]

@@ -35,8 +35,10 @@ pub struct Normalizer {
     replaced: Vec<(Regex, &'static str)>,
     places: Vec<(String, String)>,
     known: Option<Regex>,
-    /// Values that are replaced only in tool results: ids that are numbers, and times.
-    in_results: Option<Regex>,
+    /// The known values in tool results, where ids can be numbers. One expression, because ids are numbered in the
+    /// order in which they appear.
+    known_in_results: Option<Regex>,
+    /// Times, which are replaced only in tool results.
     clock: Option<Regex>,
     mask: Mask,
 }
@@ -66,10 +68,11 @@ impl Normalizer {
         places.sort_by_key(|(place, _)| std::cmp::Reverse(place.len()));
         let replaced = replaced.collect();
         let days = days(dates);
-        let known = Regex::new(&known_values(&places, &days)).ok();
-        let in_results = Regex::new(NUMBERS).ok();
+        let known = known_values(&places, &days);
+        let known_in_results = Regex::new(&format!("{known}|{NUMBERS}")).ok();
+        let known = Regex::new(&known).ok();
         let clock = Regex::new(&clock_values(&days)).ok();
-        Self { rules: rules.to_vec(), replaced, places, known, in_results, clock, mask: Mask::default() }
+        Self { rules: rules.to_vec(), replaced, places, known, known_in_results, clock, mask: Mask::default() }
     }
 
     /// Adds the secrets of the run, so that they are never recorded. The same request must look the same in every
@@ -120,15 +123,8 @@ impl Normalizer {
                 new = replaced.into();
             }
         }
-        if let Some(known) = &self.known
+        if let Some(known) = if in_result { &self.known_in_results } else { &self.known }
             && let Cow::Owned(replaced) = known.replace_all(&new, |found: &Captures<'_>| self.named(found, values))
-        {
-            new = replaced.into();
-        }
-        if let Some(numbers) = self.in_results.as_ref().filter(|_| in_result)
-            && let Cow::Owned(replaced) = numbers.replace_all(&new, |found: &Captures<'_>| {
-                format!("{}{}", &found["before"], values.numbered_name("hash", &found["number"]))
-            })
         {
             new = replaced.into();
         }
@@ -149,10 +145,14 @@ impl Normalizer {
         if found.name("uuid").is_some() {
             return values.numbered_name("uuid", text);
         }
+        if let Some(number) = found.name("number") {
+            return format!("{}{}", &found["before"], values.numbered_name("hash", number.as_str()));
+        }
         if found.name("hex").is_some() {
             let has = |of: fn(&u8) -> bool| text.as_bytes().iter().any(of);
-            // A word without digits, or a number, is not an id, so it is compared.
-            let is_id = has(u8::is_ascii_digit) && has(u8::is_ascii_alphabetic);
+            // A word without digits is not an id, so it is compared. So is a number, unless it is part of an id that is
+            // known: one id in 300 begins with twelve digits.
+            let is_id = has(u8::is_ascii_digit) && (has(u8::is_ascii_alphabetic) || values.has_beginning(text));
             return if is_id { values.numbered_name("hash", text) } else { text.to_owned() };
         }
         let place = self.places.iter().find(|(place, _)| place == text);

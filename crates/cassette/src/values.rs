@@ -86,6 +86,11 @@ impl Values {
         (!found.is_empty()).then_some(new)
     }
 
+    /// Returns `true` if an id is or begins with `word`.
+    pub(crate) fn has_beginning(&self, word: &str) -> bool {
+        self.numbers.keys().any(|id| id.starts_with(word))
+    }
+
     fn beginning(&self, word: &str) -> Option<String> {
         let (_, named) = self.named.iter().find(|(value, _)| value.len() > word.len() && value.starts_with(word))?;
         Some(format!("{}:{}⟧", named.strip_suffix('⟧')?, word.len()))

@@ -36,6 +36,8 @@ const SECOND: Trial = Trial {
     short: "9c8d7e6",
     id: "9c8d7e6f5a4b3c2d1e0f9a8b7c6d5e4f3a2b1c0d",
 };
+/// A commit id that begins with twelve digits, as one in 300 does.
+const DIGITS: Trial = Trial { short: "6967989", id: "696798927964d2e1f0a9b8c7d6e5f4a3b2c1d0ef", ..SECOND };
 
 impl Trial {
     fn normalizer(self) -> Normalizer {
@@ -134,6 +136,25 @@ fn dates_nonces_directories_and_ids_of_another_run_match() {
     let answers = answers(&replay(SECOND), &[SECOND.first(), SECOND.second()]).unwrap();
     let expected = [format!("cd {} && git commit", SECOND.work), format!("{} and {}", SECOND.short, SECOND.id)];
     assert_eq!(answers, expected, "answers contain the values of the new run");
+}
+
+#[test]
+fn ids_that_are_or_begin_with_numbers_match() {
+    let shortened = |trial: Trial| {
+        let mut request = trial.second();
+        let said = json!({"role": "assistant", "content": format!("git show {}", &trial.id[..12])});
+        request["messages"].as_array_mut().unwrap().push(said);
+        request
+    };
+    for (recorded, repeated) in [(FIRST, DIGITS), (DIGITS, FIRST)] {
+        let tape = Tape::new(CassetteMode::Record, "c", None, recorded.normalizer());
+        let answer = format!("{} and {}", recorded.short, recorded.id);
+        record(&tape, Sender::Agent, &shortened(recorded), Answer::whole(200, "", answer));
+        let recording = tape.recorded().unwrap().unwrap();
+        let tape = Tape::new(CassetteMode::Replay, "c", Some(recording.into()), repeated.normalizer());
+        let answers = answers(&tape, &[shortened(repeated)]).unwrap();
+        assert_eq!(answers, [format!("{} and {}", repeated.short, repeated.id)]);
+    }
 }
 
 #[test]

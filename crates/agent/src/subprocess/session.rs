@@ -159,6 +159,7 @@ impl SubprocessSession {
         for line in process.take_late_stderr() {
             self.hear_stderr(&line, turn)?;
         }
+        notice_output().await;
         for _ in 0..Notices::MAX_COUNT {
             let Some(line) = process.ready_stderr().await else { break };
             self.hear_stderr(&line, turn)?;
@@ -168,6 +169,7 @@ impl SubprocessSession {
 
     /// Records output since the last answer, which does not belong to any message.
     async fn leftovers(&mut self, process: &mut Process, turn: &mut Turn) -> Result<(), Ending> {
+        notice_output().await;
         for _ in 0..Notices::MAX_COUNT {
             let output = tokio::select! {
                 biased;
@@ -364,6 +366,12 @@ fn of_json(output: &str, turn: &mut Turn) -> Result<Reported, Ending> {
             shortened(output, SHOWN)
         ),
     })
+}
+
+/// Lets the runtime find out which pipes have output. Without it, what was written a moment ago cannot be read without
+/// waiting.
+async fn notice_output() {
+    tokio::task::yield_now().await;
 }
 
 /// Checks the limits for a line and for all output so far.

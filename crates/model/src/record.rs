@@ -156,7 +156,8 @@ pub struct TrialRecord {
     /// Cost reported by the agent itself, if another figure takes precedence over it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd_cli: Option<f64>,
-    /// True if the agent used the skill under test; absent if there is none.
+    /// True if the agent used the skill under test; absent if there is none, or if a trial that is not graded ended before
+    /// it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub triggered: Option<bool>,
     /// True if the skill was expected to trigger; absent if the case does not specify it.
@@ -507,7 +508,8 @@ pub struct AttemptRecord {
     /// Lowest and highest possible score as a share of the maximum.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub score: Option<Bounds>,
-    /// True if the agent used the skill under test; absent if there is none.
+    /// True if the agent used the skill under test; absent if there is none, or if a trial that is not graded ended before
+    /// it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub triggered: Option<bool>,
     /// Tokens used.

@@ -25,11 +25,13 @@ pub(super) fn record_of(planned: &PlannedTrial, end: End) -> TrialRecord {
     let replies = replies(&trace);
     let calls_unreported = trace.has_unreported_calls();
     let installed = planned.case.subject.installed();
-    let triggered = installed.and_then(|skill| grade::is_used(&trace, planned.case.definition, &skill.name));
+    let used = installed.and_then(|skill| grade::is_used(&trace, planned.case.definition, &skill.name));
     // The result may be large, and is not copied if this is the only reference.
     trace.replies.clear();
     let result = trace.result.take().map(Arc::unwrap_or_clone);
     let outcome = Outcome::of(&findings, &ending, &planned.case.ruling);
+    // An agent that was interrupted might still have used the skill.
+    let triggered = used.filter(|used| *used || outcome.is_graded());
     // The agent did not get its answers, so nothing about its work can be said.
     let findings = if outcome == Outcome::Stale { Vec::new() } else { findings };
     let (score, max_score) = match planned.case.ruling.scoring {

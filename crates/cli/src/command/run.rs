@@ -267,7 +267,7 @@ fn broken_files(plan: &Plan) -> Option<String> {
     };
     (!files.is_empty()).then(|| {
         let (broken, all) = (broken.len(), report::counted(plan.trials.len(), "trial"));
-        format!("errors in {} break {broken} of {all}: {listed}{more}\n\n", report::counted(files.len(), "test file"))
+        format!("errors break {broken} of {all}, in {}: {listed}{more}\n\n", report::counted(files.len(), "test file"))
     })
 }
 

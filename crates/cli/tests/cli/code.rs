@@ -60,7 +60,7 @@ fn a_file_that_does_not_load_is_broken_and_the_rest_runs() {
     let ran = ran.exits(3);
     assert_eq!(outcomes(&report), [("greets", "passed"), ("missing.test.ts", "broken"), ("syntax.test.ts", "broken")]);
     assert!(ran.out.contains("missing.test.ts:2:8") && ran.out.contains("syntax.test.ts:2:"), "{}", ran.output());
-    let first = "errors in 2 test files break 2 of 3 trials: tests/missing.test.ts, tests/syntax.test.ts\n";
+    let first = "errors break 2 of 3 trials, in 2 test files: tests/missing.test.ts, tests/syntax.test.ts\n";
     assert!(ran.err.starts_with(first), "{}", ran.err);
     let checked = project.run(&["check", "--agent", "fake", "tests"]).exits(2);
     assert!(checked.err.contains("cannot find `./gone`"), "{}", checked.output());

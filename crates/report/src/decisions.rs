@@ -213,7 +213,9 @@ pub(crate) fn verdict(summary: &Summary, decisions: &[DecisionRecord]) -> [Vec<S
     let mut incomplete = Vec::new();
     let undecided = open(&|decision| decision.is_contract());
     if undecided > 0 {
-        incomplete.push(of(undecided, rates, "undecided"));
+        let passed =
+            format!("{} of {} passed", summary.by_outcome.passed, crate::format::counted(summary.trials, "trial"));
+        incomplete.push(format!("{} ({passed})", of(undecided, rates, "undecided")));
     }
     let imprecise = open(&|decision| matches!(decision.question, DecisionQuestion::Precision { .. }));
     if imprecise > 0 {

@@ -12,7 +12,7 @@ use crate::arms::Arms;
 use crate::format::{between, cached, counted, elapsed, in_parentheses, money, number, percent, span, timestamp};
 use crate::names::is_baseline;
 use crate::terminal::{Paint, Style, arms, decisions, doing, run_verdict};
-use crate::totals::{EndedRun, Verdict, only, without_result};
+use crate::totals::{EndedRun, Verdict, first_reason, without_result};
 use crate::{merged_side_effects, score, show};
 
 /// Maximum number of lines of each kind, unless all are requested.
@@ -172,9 +172,9 @@ fn verdict(view: &StatusView<'_>, paint: &Paint) -> String {
         summary,
         planned: run.planned,
         decisions: &view.details.decisions,
-        not_started: only(not_started.first().copied().flatten().into_iter()),
-        skipped: only(skipped.iter().flatten().copied()),
-        without_result: only(view.details.without_result.iter().map(String::as_str)),
+        not_started: first_reason(not_started.first().copied().flatten().into_iter()),
+        skipped: first_reason(skipped.iter().flatten().copied()),
+        without_result: first_reason(view.details.without_result.iter().map(String::as_str)),
         gate: view.details.gate,
         signal: run.signal.as_deref(),
     });

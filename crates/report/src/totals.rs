@@ -80,10 +80,13 @@ pub(crate) fn without_result(record: &TrialRecord) -> Option<&str> {
     }
 }
 
-/// Returns the only one of `reasons`, shortened for a sentence; `None` if there are several.
-pub(crate) fn only<'a>(mut reasons: impl Iterator<Item = &'a str>) -> Option<String> {
-    let only = plain::folded(reasons.next()?, REASON, "...");
-    reasons.next().is_none().then_some(only)
+/// Returns the first of `reasons`, shortened for a sentence, and how many more there are; `None` if there are none.
+pub(crate) fn first_reason<'a>(mut reasons: impl Iterator<Item = &'a str>) -> Option<String> {
+    let first = plain::folded(reasons.next()?, REASON, "...");
+    Some(match reasons.count() {
+        0 => first,
+        more => format!("{first}; and {}", counted(more, "other reason")),
+    })
 }
 
 impl RunTotals {
@@ -221,7 +224,7 @@ impl RunTotals {
         }
         if spared_tested > 0 {
             let most = (self.planned - self.planned_baseline) as u64;
-            trials.push_str(&format!(" (at most {}; {} not needed)", number(most), number(spared_tested as u64)));
+            trials.push_str(&format!(" (at most {}; {} not run)", number(most), number(spared_tested as u64)));
         }
         let baseline = self.summary.baseline.saturating_sub(self.quarantined_baseline);
         let planned = self.planned_baseline.saturating_sub(spared.spared_baseline + self.quarantined_baseline);
@@ -238,9 +241,9 @@ impl RunTotals {
             summary: &self.summary,
             planned: self.planned,
             decisions: &self.decisions,
-            not_started: only(self.not_started.as_deref().into_iter()),
-            skipped: only(self.skipped.iter().map(String::as_str)),
-            without_result: only(self.without_result.iter().map(String::as_str)),
+            not_started: first_reason(self.not_started.as_deref().into_iter()),
+            skipped: first_reason(self.skipped.iter().map(String::as_str)),
+            without_result: first_reason(self.without_result.iter().map(String::as_str)),
             gate: self.gate,
             signal,
         })
@@ -255,9 +258,9 @@ pub(crate) struct EndedRun<'a> {
     pub(crate) decisions: &'a [DecisionRecord],
     /// Reason why trials were not started.
     pub(crate) not_started: Option<String>,
-    /// Reason why trials were skipped, if it is the same for all.
+    /// Why trials were skipped.
     pub(crate) skipped: Option<String>,
-    /// Reason why trials have no result, if it is the same for all.
+    /// Why trials have no result.
     pub(crate) without_result: Option<String>,
     pub(crate) gate: Gate,
     /// Signal that stopped the run.
@@ -458,6 +461,15 @@ mod tests {
                        first attempt is below the required 80%";
         assert_eq!(line(&flaky, least), too_low);
         assert_eq!(line(&Summary::default(), Gate::default()), "NOTHING TESTED no trials");
+    }
+
+    #[test]
+    fn the_first_of_several_reasons_is_shown_with_their_number() {
+        let reason = |reasons: &[&str]| first_reason(reasons.iter().copied());
+        assert_eq!(reason(&[]), None);
+        assert_eq!(reason(&["no key"]).as_deref(), Some("no key"));
+        assert_eq!(reason(&["no key", "x"]).as_deref(), Some("no key; and 1 other reason"));
+        assert_eq!(reason(&["no key", "x", "y"]).as_deref(), Some("no key; and 2 other reasons"));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use model::{Outcome, Part, RunRow, Segment, Status};
 use super::case::Side;
 use super::evidence::{Call, Evidence, Flip};
 use super::rounds::sum;
-use super::totals::{Plot, Total};
+use super::totals::{self, Plot, Total};
 use super::{CaseChange, Change, Comparison, Dimension, SmallRegressions, quarantine, stopping, test_files, variants};
 use crate::align::Row;
 use crate::columns;
@@ -233,6 +233,12 @@ impl Comparison {
         if !left_out.is_empty() {
             notes.push(format!("Not compared: {}.", left_out.join(", ")));
         }
+        for (lacking, name) in totals::one_sided(&self.cases).iter().zip([before, after]) {
+            if !lacking.is_empty() {
+                let (what, them) = (lacking.join(" and "), if lacking[..] == ["cost"] { "it" } else { "them" });
+                notes.push(format!("Not compared: {what}; {name} does not have {them} for all trials of any case."));
+            }
+        }
         if self.names.as_ref().is_some_and(|names| names.iter().all(|name| variants::ARMS.contains(&&**name))) {
             notes.push(variants::NOTE.to_owned());
         }
@@ -344,7 +350,7 @@ impl Evidence {
         let mut text = String::new();
         let mut line = |line: &str| text.push_str(&format!("      {line}\n"));
         for flip in self.flips.iter().take(FLIPS) {
-            line(&flip.head(paint));
+            line(&flip.head(self.trials[1].1.is_graded(), paint));
             for (side, result) in ["before", "after "].iter().zip(&flip.sides) {
                 if let Some((_, reason)) = result {
                     line(&paint.dim(&format!("  {side} {}", paint.folded(reason, REASON))));
@@ -450,8 +456,10 @@ impl Flip {
         format!("{before} {} {after}", paint.symbols().arrow)
     }
 
-    fn head(&self, paint: &Paint) -> String {
-        let mark = self.sides[1].as_ref().map_or_else(|| "-".into(), |(status, _)| paint.status(*status));
+    /// `is_graded` is `false` if the result of the second trial says nothing about the agent.
+    fn head(&self, is_graded: bool, paint: &Paint) -> String {
+        let status = self.sides[1].as_ref().filter(|_| is_graded);
+        let mark = status.map_or_else(|| "-".into(), |(status, _)| paint.status(*status));
         format!("{mark} {}  {}", paint.folded(&self.name, 80), self.results(paint))
     }
 }

@@ -79,6 +79,8 @@ fn text(value: &Value) -> Option<String> {
             let items: Vec<String> = items.iter().filter_map(text).collect();
             (!items.is_empty()).then(|| items.join(", "))
         }
+        // A limit is read as a floating-point number: `900.0`.
+        Value::Number(number) if number.is_f64() => number.as_f64().map(|number| number.to_string()),
         other => Some(other.to_string()),
     }
 }

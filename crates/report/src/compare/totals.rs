@@ -44,8 +44,11 @@ enum Unit {
     Dollars,
 }
 
-/// Returns the figures that are known.
+/// Returns the figures that are known; none if no case has a result on both sides.
 pub(super) fn of(cases: &[CaseChange], decision: &Decision) -> Vec<Total> {
+    if !cases.iter().any(|case| case.before.results.decided() > 0 && case.after.results.decided() > 0) {
+        return Vec::new();
+    }
     let paired: Vec<&CaseChange> = cases.iter().filter(|case| case.gain().is_some()).collect();
     let mut totals: Vec<Total> = Vec::new();
     totals.extend(passed(&paired, decision));
@@ -64,6 +67,21 @@ pub(super) fn of(cases: &[CaseChange], decision: &Decision) -> Vec<Total> {
     totals.extend(amount("tokens per trial", Unit::Tokens, &paired, |side| side.tokens.value()));
     totals.extend(amount("cost per trial", Unit::Dollars, &paired, |side| side.cost.value()));
     totals
+}
+
+/// Returns the figures that the first side lacks for every case although the second one has them, and the reverse.
+pub(super) fn one_sided(cases: &[CaseChange]) -> [Vec<&'static str>; 2] {
+    let paired: Vec<&CaseChange> = cases.iter().filter(|case| case.gain().is_some()).collect();
+    let is_lacking = |of: fn(&Side) -> Option<f64>| {
+        let before = paired.iter().any(|case| of(&case.before).is_some());
+        let after = paired.iter().any(|case| of(&case.after).is_some());
+        [after && !before, before && !after]
+    };
+    let (tokens, cost) = (is_lacking(|side| side.tokens.value()), is_lacking(|side| side.cost.value()));
+    [0, 1].map(|side| {
+        let figures = [("tokens", tokens[side]), ("cost", cost[side])];
+        figures.into_iter().filter(|(_, is_lacking)| *is_lacking).map(|(name, _)| name).collect()
+    })
 }
 
 fn passed(cases: &[&CaseChange], decision: &Decision) -> Option<Total> {

@@ -50,6 +50,11 @@ impl CaseSide {
         if self.scores.is_empty() { None } else { Bounds::mean(self.scores.iter().copied().chain(missing)) }
     }
 
+    /// Returns `true` if a trial passed after its first attempt.
+    fn has_passed_later(&self) -> bool {
+        self.by_outcome[Outcome::Passed] as u64 > self.counts.passed
+    }
+
     /// Returns `true` if a trial has no result, or a score is not known exactly.
     pub(crate) fn is_open(&self) -> bool {
         self.counts.unknown > 0 || self.scores.iter().any(|score| score.value().is_none())
@@ -179,6 +184,8 @@ pub(crate) struct Decision {
     cases: u64,
     /// Results of these cases: the second side, then the first.
     counts: [Counted; 2],
+    /// True if a trial passed after its first attempt, so that the results are those of first attempts.
+    is_repeated: bool,
     /// True if each side has one trial of every case.
     is_single: bool,
     /// Differences of the cases in the share of passed trials.
@@ -262,6 +269,7 @@ impl Decision {
         Self {
             cases: paired.len() as u64,
             counts,
+            is_repeated: paired.iter().any(|case| case.before.has_passed_later() || case.after.has_passed_later()),
             is_single: paired.iter().all(|case| case.before.counts.trials() == 1 && case.after.counts.trials() == 1),
             differences,
             passed,
@@ -349,7 +357,10 @@ impl Decision {
                 let trials = counted(usize::try_from(trials).unwrap_or(usize::MAX), "trial");
                 format!("Cannot tell {}: the agent never used it in {trials} that expected it", words.question)
             }
-            None => self.describe(words, &conclusion),
+            None => {
+                let all = left_out.is_empty() && cases.iter().all(PairedCase::is_paired);
+                self.describe(words, &conclusion, if all { "case" } else { "compared case" })
+            }
         }];
         let is_worse = matches!(conclusion, Conclusion::Over(Ordering::Less, _));
         clauses.extend(events(words, cases, is_worse));
@@ -390,7 +401,8 @@ impl Decision {
         }
     }
 
-    fn describe(&self, words: &Words<'_>, conclusion: &Conclusion<'_>) -> String {
+    /// `case` is the word for one of the cases that are compared.
+    fn describe(&self, words: &Words<'_>, conclusion: &Conclusion<'_>, case: &str) -> String {
         let passed = self.passes(words);
         let side = |direction: Ordering| if direction == Ordering::Less { words.worse } else { words.better };
         match conclusion {
@@ -419,14 +431,14 @@ impl Decision {
                 });
                 format!("{}: {scores}{passed}", side(*direction))
             }
-            Conclusion::Same => format!("No case changed: {}", self.passes_of_both()),
+            Conclusion::Same => format!("No {case} changed: {}", self.passes_of_both()),
             Conclusion::SamePasses => {
                 let is_known = self.score.is_some_and(|score| score.mean.is_some());
                 let why = if is_known { "which may be chance" } else { "because assertions are undecided" };
                 let scores = self.scores.map(|scores| scores.map(share)).map_or_else(String::new, |[before, after]| {
                     format!("; the mean score is {after} {}, {before} {}, {why}", words.after, words.before)
                 });
-                format!("No case passes more or less often: {}{scores}", self.passes_of_both())
+                format!("No {case} passes more or less often: {}{scores}", self.passes_of_both())
             }
             Conclusion::Negligible(ends) => {
                 format!(
@@ -434,7 +446,25 @@ impl Decision {
                     gains(*ends)
                 )
             }
-            Conclusion::Open => format!("Cannot tell yet {}: {passed}", words.question),
+            Conclusion::Open => match self.possible_direction() {
+                Some(direction) => {
+                    let change = side(direction);
+                    let change =
+                        change.strip_prefix("The ").map_or_else(|| change.into(), |rest| format!("the {rest}"));
+                    format!("Cannot tell yet whether {change}: {passed}")
+                }
+                None => format!("Cannot tell yet {}: {passed}", words.question),
+            },
+        }
+    }
+
+    /// Returns the only direction in which the cases can differ, if trials without a result leave open whether they do.
+    fn possible_direction(&self) -> Option<Ordering> {
+        let Bounds { min, max } = self.passed?.bounds;
+        match (min < -NOISE, max > NOISE) {
+            (true, false) if max >= -NOISE => Some(Ordering::Less),
+            (false, true) if min <= NOISE => Some(Ordering::Greater),
+            _ => None,
         }
     }
 
@@ -442,9 +472,10 @@ impl Decision {
     fn passes(&self, words: &Words<'_>) -> String {
         let [after, before] = self.counts;
         let Words { after: is, before: was, .. } = words;
+        let first = if self.is_repeated { " at the first attempt" } else { "" };
         if self.is_single {
             return format!(
-                "{} of {} passed {is}, {} of {} {was}",
+                "{} of {} passed{first} {is}, {} of {} {was}",
                 possible(after),
                 counted_cases(after.trials()),
                 possible(before),
@@ -453,7 +484,7 @@ impl Decision {
         }
         let share = |counts: Counted| counts.bounds().map_or_else(|| "n/a".to_owned(), share);
         format!(
-            "in {}, {} of trials passed {is} ({} of {}), {} {was} ({} of {})",
+            "in {}, {} of trials passed{first} {is} ({} of {}), {} {was} ({} of {})",
             counted_cases(self.cases),
             share(after),
             possible(after),
@@ -467,11 +498,12 @@ impl Decision {
     /// Says how many cases passed on both sides, if the numbers are the same.
     fn passes_of_both(&self) -> String {
         let [after, before] = self.counts;
+        let first = if self.is_repeated { " at the first attempt" } else { "" };
         if self.is_single {
-            return format!("{} of {} passed in both", after.passed, counted_cases(after.trials()));
+            return format!("{} of {} passed{first} in both", after.passed, counted_cases(after.trials()));
         }
         let share = before.bounds().map_or_else(|| "n/a".to_owned(), share);
-        format!("in {}, {share} of trials passed in both", counted_cases(self.cases))
+        format!("in {}, {share} of trials passed{first} in both", counted_cases(self.cases))
     }
 
     /// Answers two questions: is the difference in these cases chance, and would other cases like them show it?
@@ -550,10 +582,14 @@ fn events(words: &Words<'_>, cases: &[PairedCase<'_>], is_worse: bool) -> Vec<St
     let lost = select(cases, PairedCase::lost_its_result);
     let gained =
         select(cases, |case| case.before.trials() > 0 && case.before.decided() == 0 && case.after.decided() > 0);
-    for (cases, side, name) in [(&lost, AFTER, second), (&gained, BEFORE, first)] {
+    for (cases, side, name, other, other_name) in
+        [(&lost, AFTER, second, BEFORE, first), (&gained, BEFORE, first, AFTER, second)]
+    {
         if !cases.is_empty() {
-            let outcomes = without_result(&cases.iter().map(|case| side(case)).collect::<Vec<_>>());
-            events.push(format!("{} no result in {name} ({outcomes})", named(cases, "has", "have")));
+            let outcomes = without_result(&sides(cases, side));
+            let failed =
+                failed_trials(&sides(cases, other)).map_or_else(String::new, |f| format!("; {f} in {other_name}"));
+            events.push(format!("{} no result in {name} ({outcomes}{failed})", named(cases, "has", "have")));
         }
     }
     let never = select(cases, |case| case.is_paired() && case.before.decided() + case.after.decided() == 0);
@@ -574,9 +610,10 @@ fn events(words: &Words<'_>, cases: &[PairedCase<'_>], is_worse: bool) -> Vec<St
     }
     let missing = select(cases, |case| case.after.trials() == 0);
     let added = select(cases, |case| case.before.trials() == 0);
-    for (cases, name) in [(&missing, first), (&added, second)] {
+    for (cases, side, name) in [(&missing, BEFORE, first), (&added, AFTER, second)] {
         if !cases.is_empty() {
-            events.push(format!("{} only in {name}", named(cases, "is", "are")));
+            let failed = failed_trials(&sides(cases, side)).map_or_else(String::new, |failed| format!(" ({failed})"));
+            events.push(format!("{} only in {name}{failed}", named(cases, "is", "are")));
         }
     }
     events
@@ -589,6 +626,17 @@ fn select<'c, 'a>(cases: &'c [PairedCase<'a>], is_meant: impl Fn(&PairedCase<'a>
 type SideOf = for<'a> fn(&PairedCase<'a>) -> &'a CaseSide;
 const BEFORE: SideOf = |case| case.before;
 const AFTER: SideOf = |case| case.after;
+
+/// Returns one side of the cases.
+fn sides<'a>(cases: &[&PairedCase<'a>], side: SideOf) -> Vec<&'a CaseSide> {
+    cases.iter().map(|case| side(case)).collect()
+}
+
+/// Counts failed trials: `3 failed`. `None` if there are none.
+fn failed_trials(sides: &[&CaseSide]) -> Option<String> {
+    let failed: usize = sides.iter().map(|side| side.by_outcome[Outcome::Failed]).sum();
+    (failed > 0).then(|| format!("{failed} {}", Outcome::Failed.name()))
+}
 
 /// Counts outcomes that are not a result: `2 broken, 1 undecided`.
 pub(crate) fn without_result(sides: &[&CaseSide]) -> String {
@@ -798,14 +846,14 @@ mod tests {
         assert_eq!(
             first(&[same(), (vec![Passed], vec![Skipped]), (vec![Passed], vec![]), (vec![], vec![Passed])]),
             format!(
-                "No case changed: 1 of 1 case passed in both; case s::c2 has no result in {with} (1 skipped); case s::c3 is \
+                "No compared case changed: 1 of 1 case passed in both; case s::c2 has no result in {with} (1 skipped); case s::c3 is \
                  only in {without}; case s::c4 is only in {with}."
             )
         );
         assert_eq!(
             first(&[(vec![Passed; 4], vec![Passed, Passed, Broken, Undecided])]),
             format!(
-                "Cannot tell yet whether the skill helps: in 1 case, 50% to 100% of trials passed with it (2 to 4 of 4), \
+                "Cannot tell yet whether the skill harms: in 1 case, 50% to 100% of trials passed with it (2 to 4 of 4), \
                  100% without (4 of 4); 2 of 4 trials of {with} have no result (1 undecided, 1 broken)."
             )
         );
@@ -815,9 +863,29 @@ mod tests {
              undecided, 1 broken)."
         );
         assert_eq!(
+            first(&[same(), (vec![Undecided], vec![Failed]), (vec![Failed; 2], vec![])]),
+            format!(
+                "Cannot tell yet whether the skill harms: 1 of 2 cases passed with it, 1 to 2 of 2 without; case s::c2 has no \
+                 result in {without} (1 undecided; 1 failed in {with}); case s::c3 is only in {without} (2 failed)."
+            )
+        );
+        assert_eq!(
             first(&[(vec![Passed], vec![])]),
             format!("Nothing was compared: the two sides have no case in common; case s::c1 is only in {without}.")
         );
+    }
+
+    #[test]
+    fn results_of_first_attempts_are_named_if_a_later_one_passed() {
+        let side = |first: Outcome| {
+            let mut side = CaseSide::default();
+            side.add(first, Passed, None);
+            side
+        };
+        let (before, after) = (side(Passed), side(Failed));
+        let paired = [PairedCase { name: "s::c", before: &before, after: &after, test: None }];
+        let sentence = Decision::of(&paired).sentence(&SKILL, &paired, &[], None);
+        assert!(sentence.contains("0 of 1 case passed at the first attempt with it, 1 of 1 without"), "{sentence}");
     }
 
     #[test]

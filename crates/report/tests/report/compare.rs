@@ -228,6 +228,22 @@ fn a_comparison_is_incomplete_if_a_case_lost_its_result() {
 }
 
 #[test]
+fn figures_that_only_one_side_has_are_named_as_not_compared() {
+    let rows = |run: &str, cost_usd: Option<f64>| -> Vec<TrialRow> {
+        outcomes("p p", run).into_iter().map(|row| TrialRow { cost_usd, ..row }).collect()
+    };
+    let notes = |before: Option<f64>, after: Option<f64>| {
+        let drawn = Comparison::of(&rows(OLD, before), &rows(RUN, after), THRESHOLD).draw(&plain());
+        drawn.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    assert!(notes(Some(0.1), None).contains("Not compared: cost; after does not have it for all trials"));
+    assert!(notes(None, Some(0.1)).contains("Not compared: cost; before does not have it for all trials"));
+    assert!(!notes(Some(0.1), Some(0.2)).contains("Not compared") && !notes(None, None).contains("Not compared"));
+    let nothing = Comparison::of(&outcomes("u u", OLD), &outcomes("p p", RUN), THRESHOLD).draw(&plain());
+    assert!(nothing.contains("Nothing was compared") && !nothing.contains("agent time per trial"), "{nothing}");
+}
+
+#[test]
 fn a_comparison_that_counts_every_regression_says_so_everywhere() {
     let flat = |comparison: &Comparison| {
         let drawn = comparison.draw(&plain());
@@ -496,7 +512,7 @@ fn cases_in_quarantine_are_named_and_do_not_decide() {
         assert!(!comparison.has_regressed() && !comparison.has_regressions());
         let change = if after[0].quarantined { "newly" } else { "no longer" };
         let change = format!("7 cases are {change} in quarantine (7 failed)");
-        assert_eq!(comparison.sentence(), format!("No case changed: 2 of 2 cases passed in both; {change}."));
+        assert_eq!(comparison.sentence(), format!("No compared case changed: 2 of 2 cases passed in both; {change}."));
         let note = "Not compared: 7 cases in quarantine (commit::case-00, commit::case-01, commit::case-02, \
                     commit::case-03, commit::case-04, 2 more).";
         let drawn = comparison.draw(&plain());

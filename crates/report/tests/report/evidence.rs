@@ -419,7 +419,9 @@ fn less_evidence_widens_every_figure_and_improves_no_verdict() {
             }
             let compared = compared(&records);
             assert!(!compared.has_regressed() || all_compared.has_regressed(), "{about}: {}", compared.sentence());
-            for conclusion in ["is worse", "is better", "No case changed", "No difference worth"] {
+            for conclusion in
+                ["The second run is worse", "The second run is better", "No case changed", "No difference worth"]
+            {
                 let [said, said_of_all] = [&compared, &all_compared].map(Comparison::sentence);
                 assert!(is_justified(&said, &said_of_all, conclusion), "{about}: {said}\n{said_of_all}");
             }

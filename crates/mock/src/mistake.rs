@@ -15,6 +15,8 @@ const OPEN: [&str; 5] = ["$ref", "allOf", "anyOf", "oneOf", "patternProperties"]
 pub struct Scope<'a> {
     /// Names of the arguments; `None` if they can have any name.
     arguments: Option<Vec<&'a str>>,
+    /// Names of arguments that requirements mention, if the arguments can have any name.
+    mentioned: Vec<&'a str>,
     /// True if a call cannot have other arguments.
     is_complete: bool,
 }
@@ -41,18 +43,26 @@ impl<'a> Scope<'a> {
         };
         let properties = input_schema.filter(is_closed).and_then(|schema| schema.get("properties")?.as_object());
         let arguments = properties.map(|properties| properties.keys().map(String::as_str).collect());
-        Self { arguments, is_complete: false }
+        Self { arguments, mentioned: Vec::new(), is_complete: false }
+    }
+
+    /// Adds the names of arguments in requirements. A name that is similar to one of them is doubtful.
+    pub fn mentioning(self, names: impl IntoIterator<Item = &'a str>) -> Self {
+        Self { mentioned: names.into_iter().collect(), ..self }
     }
 
     /// Returns the scope of a program.
     pub fn of_program() -> Self {
-        Self { arguments: Some(vec!["args", "line"]), is_complete: true }
+        Self { arguments: Some(vec!["args", "line"]), mentioned: Vec::new(), is_complete: true }
     }
 
     /// Returns the mistake in a path such as `filter.state` of an argument.
     pub fn check_argument(&self, path: &str) -> Option<Mistake> {
         let (first, rest) = path.split_once('.').map_or((path, ""), |(first, _)| (first, &path[first.len()..]));
-        let arguments = self.arguments.as_ref().filter(|arguments| !arguments.contains(&first))?;
+        let Some(arguments) = &self.arguments else { return self.check_mentioned(first, path, rest) };
+        if arguments.contains(&first) {
+            return None;
+        }
         let near = nearest(first, arguments.iter().copied());
         let message = match self.is_complete {
             true => format!("the call of a program has no `{first}`, only `args` and `line`"),
@@ -64,6 +74,18 @@ impl<'a> Scope<'a> {
             suggestion: near.map(|near| format!("{near}{rest}")),
             // A schema is not enforced, so a call can have arguments that it does not list.
             is_doubtful: near.is_none() && !self.is_complete,
+        })
+    }
+
+    /// Returns the mistake in the argument `first`, the beginning of `path`, whose end is `rest`, of a tool without a
+    /// schema.
+    fn check_mentioned(&self, first: &str, path: &str, rest: &str) -> Option<Mistake> {
+        let near = nearest(first, self.mentioned.iter().copied()).filter(|_| !self.mentioned.contains(&first))?;
+        Some(Mistake {
+            written: path.to_owned(),
+            message: format!("the argument `{first}` is not in `input_schema`, `expect` or `when`"),
+            suggestion: Some(format!("{near}{rest}")),
+            is_doubtful: true,
         })
     }
 
@@ -112,6 +134,15 @@ impl<'a> Scope<'a> {
 
     /// Returns the mistake in text that begins after `{{` and is no placeholder, if one was probably meant.
     fn check_other(&self, after: &str) -> Option<Mistake> {
+        if let Some(open) = open(after) {
+            let closed = format!("{{{{{}}}}}", open.trim());
+            return Some(Mistake {
+                written: format!("{{{{{open}"),
+                message: format!("`{{{{{open}` is not closed, so it would be sent as it is"),
+                suggestion: Some(closed).filter(|_| after[open.len()..].starts_with('}')),
+                is_doubtful: false,
+            });
+        }
         let (inside, _) = after.split_once("}}")?;
         let written = format!("{{{{{inside}}}}}");
         let inside = inside.trim();
@@ -133,12 +164,20 @@ impl<'a> Scope<'a> {
             }
             (Some(':'), Some("file")) => mistake(format!("{{{{file:{}}}}}", rest[1..].trim()), false),
             (None, Some("input")) => mistake("{{input.NAME}}".to_owned(), true),
-            (None, _) if self.arguments.as_ref().is_some_and(|arguments| arguments.contains(&word)) => {
+            (None, _) if self.arguments.as_ref().unwrap_or(&self.mentioned).contains(&word) => {
                 mistake(format!("{{{{input.{word}}}}}"), true)
             }
             _ => None,
         }
     }
+}
+
+/// Returns the reference to an argument at the beginning of `after`, which follows `{{`, if it is not closed by `}}`.
+fn open(after: &str) -> Option<&str> {
+    let path = after.trim_start().strip_prefix("input.")?;
+    let end = path.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'))).unwrap_or(path.len());
+    let is_open = end > 0 && !path[end..].trim_start().starts_with("}}");
+    is_open.then(|| &after[..after.len() - path.len() + end])
 }
 
 /// Returns the files in the folder of the mock that `text` names, whatever the arguments are: each placeholder, and the

@@ -225,7 +225,8 @@ fn tool(name: &str, node: &Node, directory: &Path, problems: &mut Problems) -> O
         problems.push(problem.help("for a list of answers to choose from, write `answers`"));
     }
     fields.finish(problems);
-    names::check(node, &Scope::of_tool(input_schema.as_ref()), directory, problems);
+    let scope = Scope::of_tool(input_schema.as_ref()).mentioning(names::mentioned(node));
+    names::check(node, &scope, directory, problems);
     Some(MockedTool { name: name.to_owned(), description, input_schema, expect, answers })
 }
 

@@ -12,13 +12,29 @@ const TEXTS: [&str; 5] = ["answer", "error", "stdout", "stderr", "play"];
 /// Keys with requirements on arguments.
 const REQUIREMENTS: [&str; 2] = ["expect", "when"];
 
-/// Reports the mistakes in the mocked tool or program `node`, whose files are below `directory`.
-pub(super) fn check(node: &Node, scope: &Scope<'_>, directory: &Path, problems: &mut Problems) {
+/// Returns the tool or the program itself, and its answers.
+fn parts(node: &Node) -> impl Iterator<Item = &Node> {
     let answers = match node.get("answers").map(|answers| &answers.kind) {
         Some(NodeKind::List(answers)) => answers.as_slice(),
         _ => &[],
     };
-    for part in std::iter::once(node).chain(answers) {
+    std::iter::once(node).chain(answers)
+}
+
+/// Returns the arguments on which the mocked tool `node` has requirements.
+pub(super) fn mentioned(node: &Node) -> impl Iterator<Item = &str> {
+    let required = parts(node).flat_map(|part| REQUIREMENTS.iter().filter_map(|key| part.get(key)));
+    required
+        .flat_map(|required| match &required.kind {
+            NodeKind::Map(arguments) => arguments.as_slice(),
+            _ => &[],
+        })
+        .map(|(name, _)| name.value.as_str())
+}
+
+/// Reports the mistakes in the mocked tool or program `node`, whose files are below `directory`.
+pub(super) fn check(node: &Node, scope: &Scope<'_>, directory: &Path, problems: &mut Problems) {
+    for part in parts(node) {
         for required in REQUIREMENTS.iter().filter_map(|key| part.get(key)) {
             let NodeKind::Map(arguments) = &required.kind else { continue };
             for (name, _) in arguments {

@@ -29,17 +29,18 @@ pub(super) enum Directive {
     Use(Usage),
     /// Ends with this ending.
     End(Ending),
-    /// A known directive with invalid syntax.
-    Invalid(Diagnostic),
+    /// A line with a misspelt directive, or with invalid syntax.
+    Invalid { line: String, problem: Diagnostic },
 }
 
 impl Directive {
     /// Returns `true` if the directive calls a tool.
     pub(super) fn calls_tool(&self) -> bool {
         match self {
-            Self::Call { .. } | Self::Ask(_) | Self::Skill(_) | Self::Write { .. } => true,
+            // An invalid one may be meant to call a tool.
+            Self::Call { .. } | Self::Ask(_) | Self::Skill(_) | Self::Write { .. } | Self::Invalid { .. } => true,
             Self::WithSkill(directive) => directive.calls_tool(),
-            Self::Say(_) | Self::Think(_) | Self::Sleep(_) | Self::Use(_) | Self::End(_) | Self::Invalid(_) => false,
+            Self::Say(_) | Self::Think(_) | Self::Sleep(_) | Self::Use(_) | Self::End(_) => false,
         }
     }
 }
@@ -133,19 +134,17 @@ fn directive(line: &str) -> Option<Directive> {
         Some((name, rest)) => (name, rest.trim()),
         None => (written, ""),
     };
+    let invalid = |problem: Diagnostic| Directive::Invalid { line: line.trim().to_owned(), problem };
     if let Some(kind) = DIRECTIVES.iter().find(|kind| kind.name == name) {
         return Some((kind.parse)(rest).unwrap_or_else(|wrong| {
-            Directive::Invalid(
-                Diagnostic::error(format!("in the `!{name}` directive: {wrong}"))
-                    .help(format!("write `!{name} {}`", kind.form)),
-            )
+            let problem = Diagnostic::error(format!("in the `!{name}` directive: {wrong}"));
+            invalid(problem.help(format!("write `!{name} {}`", kind.form)))
         }));
     }
     let near = nearest(name, DIRECTIVES.iter().map(|kind| kind.name))?;
     let mistake = Diagnostic::error(format!("`!{name}` is not a directive of `fake`"));
-    Some(Directive::Invalid(
-        mistake.suggest(Some(&format!("!{near}"))).help("to say a line that begins with `!`, write `!say` before it"),
-    ))
+    let mistake = mistake.suggest(Some(&format!("!{near}")));
+    Some(invalid(mistake.help("to say a line that begins with `!`, write `!say` before it")))
 }
 
 fn call(rest: &str, is_error: bool) -> Result<Directive, String> {
@@ -158,7 +157,11 @@ fn call(rest: &str, is_error: bool) -> Result<Directive, String> {
         let mut values = Deserializer::from_str(rest).into_iter::<Value>();
         let input = match values.next() {
             Some(Ok(input)) => input,
-            Some(Err(error)) => return Err(format!("the arguments are not valid JSON: {error}")),
+            Some(Err(error)) => {
+                let reason = error.to_string();
+                let reason = reason.split(" at line ").next().unwrap_or(&reason);
+                return Err(format!("the arguments are not valid JSON: {reason}"));
+            }
             None => Value::Null,
         };
         (input, rest[values.byte_offset()..].trim())
@@ -204,7 +207,7 @@ fn skill(rest: &str) -> Result<Directive, String> {
 
 fn with_skill(rest: &str) -> Result<Directive, String> {
     match directive(rest) {
-        Some(Directive::Invalid(problem)) => Err(problem.message),
+        Some(Directive::Invalid { problem, .. }) => Err(problem.message),
         Some(directive) => Ok(Directive::WithSkill(Box::new(directive))),
         None => Err(format!("`{rest}` is not a directive")),
     }
@@ -273,7 +276,7 @@ mod tests {
 
     #[test]
     fn a_misspelt_directive_names_the_nearest_one() {
-        let [Directive::Invalid(problem)] = &parse("!slep 2s")[..] else { panic!("accepted") };
+        let [Directive::Invalid { problem, .. }] = &parse("!slep 2s")[..] else { panic!("accepted") };
         assert_eq!(problem.help[0], "did you mean `!sleep`?");
     }
 
@@ -293,7 +296,7 @@ mod tests {
             ("!with-skill hello", "`hello` is not a directive"),
             ("!with-skill !cost -1", "not an amount"),
         ] {
-            let [Directive::Invalid(problem)] = &parse(text)[..] else { panic!("{text} was accepted") };
+            let [Directive::Invalid { problem, .. }] = &parse(text)[..] else { panic!("{text} was accepted") };
             assert!(problem.message.contains(part), "{text}: {}", problem.message);
             assert!(problem.help[0].starts_with("write `!"), "{text}");
         }

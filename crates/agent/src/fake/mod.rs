@@ -7,8 +7,10 @@
 
 mod directive;
 
+use std::sync::Arc;
+
 use grade::KnownTools;
-use model::{Case, Diagnostic, Ending, Question, Usage, UserMessage};
+use model::{Case, Diagnostic, Ending, Excerpt, Question, Source, Span, Usage, UserMessage};
 use sandbox::{BoxFuture, Breakage};
 use serde_json::json;
 
@@ -72,7 +74,7 @@ impl Agent for Fake {
         });
         let unmet: Vec<_> = unmet.collect();
         let invalid = directives.into_iter().filter_map(|directive| match directive {
-            Directive::Invalid(problem) => Some(problem.at(context.case.source.clone())),
+            Directive::Invalid { line, problem } => Some(problem.at(place(&line, context.case))),
             _ => None,
         });
         invalid.chain(unmet).collect()
@@ -87,6 +89,21 @@ impl Agent for Fake {
         });
         Box::pin(std::future::ready(Ok(session)))
     }
+}
+
+/// Returns the place of a line of a message, if the file of the case has it once, or only one line with the same
+/// directive; otherwise that of the case. The text of a template differs from the line.
+fn place(line: &str, case: &Case) -> Excerpt {
+    let mut sources = case.assertions.iter().map(|made| &made.node.source);
+    let find = |source: &Arc<Source>, text: &str| {
+        let mut found = source.text.match_indices(text);
+        let (at, _) = found.next().filter(|_| found.next().is_none())?;
+        Some(source.excerpt(Span::new(at, at + text.len())))
+    };
+    let directive = line.split_inclusive(char::is_whitespace).next().unwrap_or(line).trim_end();
+    let source = sources.find(|source| *source.path == *case.source.file);
+    let found = source.and_then(|source| find(source, line).or_else(|| find(source, directive)));
+    found.unwrap_or_else(|| case.source.clone())
 }
 
 /// A conversation with the fake agent.
@@ -186,7 +203,7 @@ impl FakeSession {
             }
             Directive::Use(used) => *usage += used,
             Directive::End(ending) => return Err(ending),
-            Directive::Invalid(problem) => return Err(Ending::InvalidTest { reason: problem.message }),
+            Directive::Invalid { problem, .. } => return Err(Ending::InvalidTest { reason: problem.message }),
         }
         Ok(())
     }

@@ -2,7 +2,10 @@
 //! `\ud83d`, which is valid JSON but not valid text. Such halves are replaced instead of making the whole document
 //! unreadable.
 
-use serde::de::Error as _;
+use std::collections::HashSet;
+
+use serde::Deserializer as _;
+use serde::de::{Error as _, IgnoredAny, MapAccess, Visitor};
 use serde_json::Value;
 
 /// Maximum number of values and keys in a document. A value takes up to a hundred times the memory of its text: 5 MB of
@@ -164,6 +167,31 @@ fn unit(text: &str) -> Option<u32> {
     u32::from_str_radix(digits, 16).ok().filter(|_| digits.bytes().all(|digit| digit.is_ascii_hexdigit()))
 }
 
+/// Returns the first key of the JSON object `text` that it has twice. A parser keeps only the last one.
+pub fn repeated_key(text: &str) -> Option<String> {
+    struct Keys;
+    impl<'de> Visitor<'de> for Keys {
+        type Value = Option<String>;
+
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("an object")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            let (mut known, mut repeated) = (HashSet::new(), None);
+            while let Some((key, _)) = map.next_entry::<String, IgnoredAny>()? {
+                if repeated.is_none() && known.contains(&key) {
+                    repeated = Some(key);
+                } else {
+                    known.insert(key);
+                }
+            }
+            Ok(repeated)
+        }
+    }
+    serde_json::Deserializer::from_str(text).deserialize_map(Keys).ok().flatten()
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -198,6 +226,14 @@ mod tests {
         assert_eq!(parse(&text).unwrap(), "[,:{\"\\".repeat(MAX_VALUES));
         assert!(is_too_large(&parse(&"[".repeat(1000)).unwrap_err()));
         assert!(!is_too_large(&parse("{").unwrap_err()));
+    }
+
+    #[test]
+    fn a_key_that_an_object_has_twice_is_found() {
+        assert_eq!(repeated_key(r#"{"a": {"b": 1}, "b": [1], "a": 2}"#).as_deref(), Some("a"));
+        for text in [r#"{"a": {"b": 1}, "b": 1}"#, "{}", "[]", "{"] {
+            assert_eq!(repeated_key(text), None, "{text}");
+        }
     }
 
     #[test]

@@ -94,6 +94,12 @@ impl LineReader<'_> {
             self.problem("", format!("a line must be a JSON object, not {}", kind(&value)));
             return RecordedAnswer::default();
         };
+        if let Some(key) = foreign_json::repeated_key(self.text) {
+            let wrong = Diagnostic::error(format!("duplicate key `{key}`"));
+            let quoted = format!("\"{key}\"");
+            let second = self.text.match_indices(&quoted).nth(1).map_or(0, |(at, _)| self.start + at);
+            self.problems.push(wrong.at(self.source.excerpt(Span::new(second, second + quoted.len()))));
+        }
         let is_record = is_record(&map);
         if !is_record {
             self.check_keys(&map);
@@ -177,6 +183,9 @@ impl LineReader<'_> {
     /// Also returns the first part that is not understood.
     fn messages(&mut self, map: &Map<String, Value>) -> (Vec<ReportedTurn>, Option<String>) {
         let Some(messages) = map.get("messages") else { return (Vec::new(), None) };
+        let calls =
+            messages.as_array().into_iter().flatten().filter_map(|message| message.get("tool_calls")?.as_array());
+        calls.flatten().filter_map(Value::as_object).for_each(|call| self.suspect_arguments(call));
         let (turns, warnings) = transcript::turns(messages);
         for warning in &warnings {
             let place = self.place("messages");

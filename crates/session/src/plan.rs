@@ -128,6 +128,7 @@ impl Session {
         all.extend(unknown_tags(&chosen.tags, &tags().collect()));
         all.extend(skipped_by_only(self, &plan));
         all.extend(unused_image(self, &plan));
+        all.extend(unused_limit(self, &plan));
         let missing = missing_variables(self, &agents, &plan);
         // Other problems with a value that is not filled in only follow from that.
         let is_known = |problem: &Diagnostic| {
@@ -342,6 +343,15 @@ fn unused_image(session: &Session, plan: &Plan) -> Option<Diagnostic> {
     }
     let problem = Diagnostic::warning(format!("`image` has no effect in `{kind}` sandboxes"));
     Some(problem.at(image.source.clone()).help("write `provider: docker` or `provider: podman` beside it"))
+}
+
+/// Returns a warning about the project's limits if the project names no kind of sandbox, and that of the run has none.
+fn unused_limit(session: &Session, plan: &Plan) -> Option<Diagnostic> {
+    let limit = session.project.isolation.limit.as_ref()?;
+    let is_unlimited = plan.settings.sandbox.kind == "local" && session.project.defaults.sandbox.is_none();
+    let problem = Diagnostic::warning(format!("`{}` has no effect in `local` sandboxes", limit.value));
+    let problem = problem.at(limit.source.clone()).help("write `provider: isolated` beside `limits`");
+    is_unlimited.then_some(problem)
 }
 
 /// Returns a warning for each file in which `only: true` skips cases, or an error if this is a CI job: it is meant for

@@ -71,6 +71,8 @@ pub struct IsolationChoice {
     pub require: Vec<String>,
     /// Files and folders that processes may read, absolute.
     pub visible: Vec<PathBuf>,
+    /// Key of the first limit that not every kind of sandbox has.
+    pub limit: Option<Setting<String>>,
     /// Maximum data size of a process, in MiB.
     pub memory_mb: Option<u64>,
     /// Maximum number of processes and threads.
@@ -146,6 +148,11 @@ fn isolation(fields: &mut Fields<'_>, root: &Path, problems: &mut Problems) -> I
         chosen.disk_mb = limits.whole("disk_mb", 1, problems);
         chosen.open_files = limits.whole("open_files", 16, problems);
         chosen.cpu_seconds = limits.whole("cpu_seconds", 1, problems);
+        if let NodeKind::Map(entries) = &limits.node().kind {
+            let key = entries.iter().map(|(key, _)| key).find(|key| key.value != "disk_mb");
+            chosen.limit =
+                key.map(|key| Setting { value: key.value.clone(), source: limits.node().source.excerpt(key.span) });
+        }
         limits.finish(problems);
     }
     chosen

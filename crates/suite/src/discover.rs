@@ -10,7 +10,7 @@ use model::{Diagnostic, Excerpt, nearest};
 use walkdir::{DirEntry, WalkDir};
 
 use crate::document::{self, Language};
-use crate::format::{self, EVALS_FILE};
+use crate::format::{self, EVALS_FILE, collection};
 use crate::path;
 use crate::plugin;
 use crate::request::Request;
@@ -294,6 +294,13 @@ fn unread(path: &Path, root: &Path) -> Option<Diagnostic> {
     if folder.is_some()
         && let Some(problem) = not_a_test(name, || document::guess(path))
         && (is_table_of_fixtures || format::is_lines_of_tests(name, || document::guess(path)))
+    {
+        return Some(problem);
+    }
+    if folder.is_some()
+        && TABLES[2..].iter().any(|lines| name.to_ascii_lowercase().ends_with(lines))
+        && let Ok(source) = document::open(path, name)
+        && let Some(problem) = collection::lines_of_fixtures(path, &source)
     {
         return Some(problem);
     }

@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use files::parallel;
 use model::decode::Problems;
-use model::{Arguments, AssertionSpec, Case, Diagnostic, DiagnosticKind, Excerpt, NodeKind, Severity, Suite, nearest};
+use model::{
+    Arguments, AssertionSpec, Case, Diagnostic, DiagnosticKind, Excerpt, NodeKind, Severity, Source, Suite, nearest,
+};
 
 use crate::coverage::Coverage;
 use crate::discover::{self, Candidate, DiscoveryReason, SCENARIOS_FOLDER};
@@ -17,7 +19,7 @@ use crate::format::{
     misspelt_plugin_case, misspelt_turns, near_miss,
 };
 use crate::library::{Library, home_of};
-use crate::path::shown;
+use crate::path::{self, shown};
 use crate::project::ProjectAgent;
 use crate::request::Request;
 use crate::skill::{EVALS_FOLDER, SKILL_FILE};
@@ -69,6 +71,11 @@ pub fn load(request: &Request) -> Loaded {
         diagnostics.extend(discover::nothing_there(request).filter(|_| is_empty));
     }
     library.modules.end_idle();
+    // A table that a suite uses need not be a test.
+    diagnostics.retain(|problem| {
+        let table = problem.source.as_ref().filter(|_| !problem.is_error());
+        table.is_none_or(|table| !library.is_table(&path::resolve(&request.cwd, &*table.file)))
+    });
     let mut suites = Suites::default();
     let mut recognised = 0;
     let skills = skill_names(&request.skills_dir);
@@ -241,6 +248,10 @@ fn read_one(candidate: &Candidate, library: &Library) -> ReadFile {
         return file;
     }
     let Some(root) = document::read(&source, language, &mut file.problems) else {
+        if let Some(problem) = stream_of_fixtures(candidate, &source) {
+            file.problems = vec![problem];
+            return file;
+        }
         let meant = FORMATS.iter().find(|format| (format.is_meant)(&source.text));
         if let Some(format) = meant.filter(|format| format.fails_alone) {
             file.format = Some(format.name);
@@ -292,6 +303,15 @@ fn read_one(candidate: &Candidate, library: &Library) -> ReadFile {
         }
     }
     file
+}
+
+/// Returns the problem with a file that is not called a fixtures file, and has the front matter and the cases of one.
+fn stream_of_fixtures(candidate: &Candidate, source: &Arc<Source>) -> Option<Diagnostic> {
+    let documents =
+        document::read_stream(source, &mut Problems::new()).filter(|_| document::is_stream(&source.text))?;
+    let problem = collection::stream_of_fixtures(&candidate.path, &documents)?;
+    let severity = if is_come_across(candidate) { Severity::Warning } else { problem.severity };
+    Some(Diagnostic { severity, ..problem })
 }
 
 /// Returns `true` if the file was found by a search, and is itself in a folder of tests.

@@ -205,6 +205,11 @@ fn mistakes_in_mocks_are_reported_once_where_they_are() {
 }
 
 #[test]
+fn mistakes_in_tests_of_mcp_servers_are_reported_once_where_they_are() {
+    hold("mcp", &[]);
+}
+
+#[test]
 fn mistakes_in_recorded_answers_are_reported_once_where_they_are() {
     hold("recorded", &[]);
 }

@@ -1,11 +1,19 @@
 //! Several tests in one file, which no format allows. They would otherwise be taken for data.
 
-use model::{Diagnostic, Node, NodeKind};
+use std::path::Path;
+use std::sync::Arc;
+
+use model::decode::Problems;
+use model::{Diagnostic, Node, NodeKind, Source};
 
 use super::{FORMATS, Format, SuiteFile};
+use crate::document::{self, Language};
 
 /// Keys of an expected answer in a fixtures file.
 const EXPECTED: [&str; 3] = ["output", "expect", "outputSchema"];
+
+/// Ends of names that are nearly those of fixtures files.
+const MARKS: [&str; 4] = ["-fixture", "-fixtures", "_fixture", "_fixtures"];
 
 /// Returns the problem with a file that is a list of tests, or has such a list under a key, and the format of the
 /// tests. It is `None` for cases of a fixtures file.
@@ -30,17 +38,60 @@ pub fn problem(file: &SuiteFile<'_>) -> Option<(Diagnostic, Option<&'static Form
         let help = "for one test with several inputs, write it once and list the inputs under `cases`";
         return Some((if count > 1 { problem.help(help) } else { problem }, Some(format)));
     }
-    let is_case = |item: &Node| item.get("input").is_some() && EXPECTED.iter().any(|key| item.get(key).is_some());
-    let is_root = std::ptr::eq(list, file.root);
-    // A name that is nearly that of a fixtures file is reported anyway.
-    let is_reported = file.path.file_name().and_then(|name| super::misspelt_fixtures(name.to_str()?)).is_some();
-    if !is_root || is_reported || !items.iter().any(is_case) {
+    if !std::ptr::eq(list, file.root) {
         return None;
     }
-    let stem = file.path.file_stem()?.to_str()?;
-    let extension = file.path.extension()?.to_str()?;
-    let problem = list.error("cases with `input` and an expected answer are read only from a fixtures file");
-    Some((problem.help(format!("call the file `{stem}.fixture.{extension}`")), None))
+    Some((list.error(ONLY_FIXTURES).help(fixtures_name(file.path, items, false)?), None))
+}
+
+const ONLY_FIXTURES: &str = "cases with an expected answer are read only from a fixtures file";
+
+/// Returns the problem with the file at `path` if its YAML documents are those of a fixtures file with front matter.
+pub fn stream_of_fixtures(path: &Path, documents: &[Node]) -> Option<Diagnostic> {
+    let [_, cases] = documents else { return None };
+    let NodeKind::List(items) = &cases.kind else { return None };
+    Some(cases.error(ONLY_FIXTURES).help(fixtures_name(path, items, true)?))
+}
+
+/// Returns the problem with the file at `path` if its lines of JSON are cases of a fixtures file.
+pub fn lines_of_fixtures(path: &Path, source: &Arc<Source>) -> Option<Diagnostic> {
+    let lines = source.text.lines().next().filter(|line| may_be_fixtures(line))?.to_owned();
+    let first = document::read_json_lines(&Source::new(&*source.path, lines), &mut Problems::new());
+    Some(Diagnostic::warning(ONLY_FIXTURES).help(fixtures_name(path, &first, false)?))
+}
+
+/// Returns `true` if `text`, which is JSON, may be cases of a fixtures file.
+pub fn may_be_fixtures(text: &str) -> bool {
+    let has = |key: &str| text.split('"').any(|piece| piece == key);
+    has("title") && has("input") && EXPECTED.iter().any(|key| has(key))
+}
+
+/// Returns help with the name that the file at `path` should have, if `items` are cases of a fixtures file. Those below
+/// front matter may have no input of their own. Data in JSON often has inputs and outputs, but rarely a title too, and a
+/// module beside it may use it.
+fn fixtures_name(path: &Path, items: &[Node], has_front: bool) -> Option<String> {
+    let name = path.file_name()?.to_str()?;
+    let (stem, extension) = name.rsplit_once('.')?;
+    let is_json = Language::from_path(path) != Some(Language::Yaml);
+    let has = |item: &Node, key: &str| item.get(key).is_some();
+    let is_case = |item: &Node| {
+        let has_input = has(item, "input") && (has(item, "title") || !is_json);
+        (has_input || (has_front && has(item, "title"))) && EXPECTED.iter().any(|key| has(item, key))
+    };
+    // A name that is nearly that of a fixtures file is reported anyway.
+    if super::misspelt_fixtures(name).is_some() || !items.iter().any(is_case) || (is_json && is_used(path, name)) {
+        return None;
+    }
+    let stem = MARKS.iter().find_map(|mark| stem.strip_suffix(mark)).unwrap_or(stem);
+    Some(format!("call the file `{stem}.fixture.{extension}`"))
+}
+
+/// Returns `true` if a module in the folder of the file at `path` contains its `name`.
+fn is_used(path: &Path, name: &str) -> bool {
+    let beside = path.parent().and_then(|folder| folder.read_dir().ok()).into_iter().flatten().flatten();
+    let is_module = |path: &Path| super::named(path).is_some_and(|(format, _)| format.name == super::code::CODE.name);
+    let modules = beside.map(|entry| entry.path()).filter(|path| is_module(path));
+    modules.filter_map(|path| document::guess(&path)).any(|text| text.contains(name))
 }
 
 /// Returns `true` if `item` alone would be a test in `format`. Rows of data may have some of its keys.

@@ -46,6 +46,9 @@ enum Dialect {
 /// Formats of datasets with their names.
 const DIALECTS: [(&str, Dialect); 2] = [("inspect", Dialect::Inspect), ("deepeval", Dialect::DeepEval)];
 
+/// Keys of what is asserted.
+const ASSERTED: [&str; 2] = ["metrics", "scorers"];
+
 /// What is asserted about each row.
 enum Asserted {
     Scorers(Vec<Scorer>),
@@ -66,7 +69,9 @@ struct Shared {
 }
 
 fn recognises(file: &SuiteFile<'_>) -> bool {
-    file.root.get(NAME).is_some() && file.root.get("format").is_some() || is_misspelt(file.root)
+    let is_list = |key: &&str| file.root.get(key).is_some_and(|value| matches!(value.kind, NodeKind::List(_)));
+    let is_suite = || file.root.get("format").is_some() || ASSERTED.iter().any(is_list);
+    file.root.get(NAME).is_some_and(|dataset| dataset.as_str().is_some()) && is_suite() || is_misspelt(file.root)
 }
 
 /// Returns `true` if the format and what is asserted are those of such a suite, and only the key of the dataset is
@@ -77,7 +82,7 @@ fn is_misspelt(root: &Node) -> bool {
     let names = texts.map(|(name, _)| name.value.as_str()).filter(|name| *name != "format");
     let dialect = root.get("format").and_then(Node::as_str);
     DIALECTS.iter().any(|(name, _)| dialect == Some(*name))
-        && ["metrics", "scorers"].iter().any(|key| root.get(key).is_some())
+        && ASSERTED.iter().any(|key| root.get(key).is_some())
         && nearest(NAME, names).is_some()
 }
 
@@ -85,8 +90,17 @@ fn read(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Vec
     refuse_tags(file.root, problems);
     let Some(mut fields) = Fields::of(file.root, "the suite", problems) else { return Vec::new() };
     let dataset = fields.required_text("dataset", problems);
-    // What else the file says has a meaning only in a known format.
-    let Some(dialect) = fields.choice("format", &DIALECTS, problems) else { return Vec::new() };
+    let dialect = match fields.choice("format", &DIALECTS, problems) {
+        Some(dialect) => dialect,
+        // What else the file says has a meaning only in a known format.
+        None if fields.get("format").is_some() => return Vec::new(),
+        None => {
+            let (name, dialect) = DIALECTS[usize::from(file.root.get("scorers").is_none())];
+            let problem = file.root.error("the suite has no `format`").of_missing(&["format"]);
+            problems.push(problem.help(format!("write `format: {name}`")));
+            dialect
+        }
+    };
     let case = with_common_fields(Case::new(NAME, file.root.excerpt()), &mut fields, file, library, problems);
     let system_prompt = fields.any_text("system_prompt", problems);
     let mut own = Reading::new(file.path, library);
@@ -98,10 +112,10 @@ fn read(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Vec
             (scorers, fields.get("fields").map(|node| columns(node, problems)).unwrap_or_default(), multiple)
         }
     };
-    let is_read = !own.found.iter().any(Diagnostic::is_error);
     problems.append(&mut own.found);
     let place = fields.get("dataset");
     fields.finish(problems);
+    let is_read = !problems.iter().any(Diagnostic::is_error);
     let (Some(dataset), Some(place)) = (dataset, place) else { return Vec::new() };
     let mut reading = Reading::new(file.path, library);
     let path = reading.path_of(&dataset);
@@ -122,6 +136,7 @@ fn read(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Vec
         cases.push(Arc::new(case));
     }
     problems.extend(whole);
+    problems.append(&mut names.twins);
     if cases.is_empty() && problems.is_empty() {
         problems.push(place.error(format!("`{dataset}` has no rows")));
     }

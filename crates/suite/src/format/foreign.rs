@@ -1,13 +1,13 @@
 //! What the readers of other tools' suites share: the file while it is read, and the entries of its assertions.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use model::decode::{self, Fields, Problems, add_unknown_key};
 use model::{
-    Arguments, AssertionScope, AssertionSpec, Case, CopyTree, Diagnostic, DiagnosticKind, FixtureFile, Fixtures, Node,
-    NodeKind, Source, Spanned, nearest,
+    Arguments, AssertionScope, AssertionSpec, Case, CopyTree, Diagnostic, DiagnosticKind, Excerpt, FixtureFile,
+    Fixtures, Node, NodeKind, Source, Spanned, nearest,
 };
 
 use super::break_case;
@@ -65,6 +65,17 @@ impl<'a> Reading<'a> {
         }
         misspelt.into_iter().for_each(|problem| add_unknown_key(fields.node(), problem, &mut self.found));
         self.found.extend(broken);
+    }
+
+    /// Reports the first key of a grader that belongs to its `config`, whose keys `config` has read, in place of the
+    /// problems since `known`, which follow from it.
+    pub(super) fn report_beside_config(&mut self, grader: &Fields<'_>, config: &Fields<'_>, known: usize) {
+        let is_of_config = |name: &str| config.known().any(|key| key == name);
+        let Some((name, _)) = grader.unread().find(|(name, _)| is_of_config(&name.value)) else { return };
+        self.found.truncate(known);
+        let problem = Diagnostic::error(format!("`{}` belongs to the `config` of the grader", name.value));
+        let problem = problem.at(grader.node().source.excerpt(name.span));
+        self.found.push(problem.help(format!("write `config: {{ {}: … }}`", name.value)));
     }
 
     /// Adds the problem that a key is missing, unless a misspelt key is the reason.
@@ -229,14 +240,33 @@ pub(super) fn contained(mut cases: Vec<Case>, found: Problems, problems: &mut Pr
 
 /// Names that are unique.
 #[derive(Default)]
-pub(super) struct Names(HashSet<String>);
+pub(super) struct Names {
+    taken: HashSet<String>,
+    /// Places of the names that users wrote.
+    written: HashMap<String, Excerpt>,
+    /// Warnings about names that users wrote twice.
+    pub(super) twins: Problems,
+}
 
 impl Names {
+    /// Returns the name of a case that a user wrote at `place`, with a number if an earlier case has it.
+    pub(super) fn written(&mut self, name: &str, place: &Node) -> String {
+        let unique = self.unique(name);
+        if let Some(first) = self.written.get(name) {
+            let problem = place.warning(format!("a second case is called `{name}`, so it runs as `{unique}`"));
+            let problem = problem.of(DiagnosticKind::TakenId);
+            self.twins.push(problem.help(format!("the first is at {first}; give each case a unique name")));
+        } else {
+            self.written.insert(name.to_owned(), place.excerpt());
+        }
+        unique
+    }
+
     /// Returns `base`, with a number if it was returned before.
     pub(super) fn unique(&mut self, base: &str) -> String {
         let mut name = base.to_owned();
         let mut number = 1;
-        while !self.0.insert(name.clone()) {
+        while !self.taken.insert(name.clone()) {
             number += 1;
             name = format!("{base}-{number}");
         }

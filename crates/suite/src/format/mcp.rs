@@ -6,7 +6,9 @@
 use std::sync::Arc;
 
 use model::decode::{self, Fields, Problems};
-use model::{Arguments, AssertionScope, AssertionSpec, Case, Node, NodeKind, Spanned, UserMessage, nearest};
+use model::{
+    Arguments, AssertionScope, AssertionSpec, Case, Diagnostic, Node, NodeKind, Spanned, UserMessage, nearest,
+};
 use serde_json::{Map, Value, json};
 
 use super::assertions::Assertions;
@@ -31,6 +33,24 @@ const NAME: &str = "mcp";
 /// Keys of the checks of trialrun, in the order of their cases.
 const CHECKS: [&str; 4] = ["contract", "protocol", "safety", "fuzz"];
 
+/// Keys of which a suite has at least one.
+const CASES: [&str; 5] = ["calls", "contract", "protocol", "safety", "fuzz"];
+
+/// Keys of a call, which are those of a step too.
+const OF_CALLS: [&str; 11] = [
+    "call",
+    "arguments",
+    "timeout",
+    "cancel_after",
+    "fails",
+    "error",
+    "returns",
+    "within",
+    "max_bytes",
+    "progress",
+    "expect",
+];
+
 /// Keys of calls in other programs.
 const SYNONYMS: [(&str, &str); 6] = [
     ("tool", "call"),
@@ -41,18 +61,45 @@ const SYNONYMS: [(&str, &str); 6] = [
     ("assertions", "expect"),
 ];
 
-/// Returns `true` also for a misspelt name, next to keys that only such a suite has.
+/// Returns `true` also for a misspelt name, next to keys that only such a suite has, and without a name if the calls are
+/// those of such a suite.
 fn recognises(file: &SuiteFile<'_>) -> bool {
-    let has_check = || CHECKS.iter().chain(&["calls"]).any(|key| file.root.get(key).is_some());
-    let named = file.root.get("suite").and_then(Node::as_str);
-    named.is_some_and(|name| name == NAME || (nearest(name, [NAME]).is_some() && has_check()))
+    let has_check = || CASES.iter().any(|key| file.root.get(key).is_some());
+    let Some(name) = file.root.get("suite") else { return is_without_name(file.root) };
+    name.as_str().is_some_and(|name| name == NAME || (nearest(name, [NAME]).is_some() && has_check()))
+}
+
+/// Returns `true` if the name is under a misspelt key, or the suite has calls and no name.
+fn is_without_name(root: &Node) -> bool {
+    let NodeKind::Map(entries) = &root.kind else { return false };
+    let is_name = |(key, value): &(Spanned<String>, Node)| {
+        value.as_str() == Some(NAME) && nearest(&key.value, ["suite"]).is_some()
+    };
+    let calls = |node: Option<&Node>| match node.map(|node| &node.kind) {
+        Some(NodeKind::List(items)) => items.iter().any(is_call),
+        _ => false,
+    };
+    let is_item = |item: &Node| is_call(item) || calls(item.get("steps"));
+    entries.iter().any(is_name)
+        || matches!(root.get("calls").map(|calls| &calls.kind), Some(NodeKind::List(items)) if items.iter().any(is_item))
+}
+
+/// Returns `true` if `item` is a call of a tool and what is expected of it.
+fn is_call(item: &Node) -> bool {
+    const OTHERS: [&str; 5] = ["arguments", "returns", "fails", "error", "expect"];
+    item.get("call").is_some_and(|call| call.as_str().is_some()) && OTHERS.iter().any(|key| item.get(key).is_some())
 }
 
 fn read(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Vec<Arc<Case>> {
     refuse_tags(file.root, problems);
     let Some(mut fields) = Fields::of(file.root, "the suite", problems) else { return Vec::new() };
-    if let Some(name) = fields.get("suite").filter(|name| name.as_str() != Some(NAME)) {
-        problems.push(name.error(format!("`suite` must be `{NAME}`")).help(format!("write `suite: {NAME}`")));
+    let help = format!("write `suite: {NAME}`");
+    match fields.get("suite") {
+        None => problems.push(file.root.error("the suite has no `suite`").of_missing(&["suite"]).help(help)),
+        Some(name) if name.as_str() != Some(NAME) => {
+            problems.push(name.error(format!("`suite` must be `{NAME}`")).help(help));
+        }
+        Some(_) => {}
     }
     let shared = with_common_fields(Case::new(NAME, file.root.excerpt()), &mut fields, file, library, problems);
     let mut runner = shared.runner.as_ref().clone();
@@ -70,7 +117,7 @@ fn read(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Vec
         cases.extend(call(index, item, &shared, problems));
     }
     if cases.is_empty() && problems.is_empty() {
-        let problem = file.root.error("the suite has no cases");
+        let problem = file.root.error("the suite has no cases").of_missing(&CASES);
         problems.push(
             problem.help(format!("write `calls`, or one of {}", CHECKS.map(|key| format!("`{key}`")).join(", "))),
         );
@@ -172,6 +219,11 @@ fn call(index: usize, item: &Node, shared: &Case, problems: &mut Problems) -> Op
             if messages.is_empty() {
                 problems.push(item.error("`steps` has no calls"));
             }
+            let beside: Vec<_> = OF_CALLS.into_iter().filter(|key| fields.get(key).is_some()).collect();
+            if let Some((key, span)) = beside.first().and_then(|key| Some((key, fields.key_span(key)?))) {
+                let problem = Diagnostic::error(format!("`{key}` cannot be combined with `steps`"));
+                problems.push(problem.at(item.source.excerpt(span)).help("write it in an item of `steps`"));
+            }
             format!("steps-{}", index + 1)
         }
         None => {
@@ -207,7 +259,14 @@ fn message(
     let tool = fields.required_text("call", problems);
     let mut call = json!({"call": tool.clone().unwrap_or_default(), "arguments": {}});
     if let Some(arguments) = fields.get("arguments") {
-        // A call with other arguments than a map is a test too.
+        // A call with other arguments than a map is a test too, if it has to fail.
+        let may_fail = ["fails", "error", "cancel_after"].iter().any(|key| place.get(key).is_some());
+        if !may_fail && !matches!(arguments.kind, NodeKind::Map(_) | NodeKind::Null) {
+            let kind = arguments.kind_name();
+            let problem = arguments.warning(format!("`arguments` is {kind}, so the call cannot succeed"));
+            let problem = problem.help("write a map of the arguments: `{ NAME: VALUE }`");
+            problems.push(problem.help("to test what a server answers to such a call, write `error` or `fails`"));
+        }
         call["arguments"] = arguments.to_json();
     }
     if let Some(ms) = fields.duration_ms("timeout", problems) {

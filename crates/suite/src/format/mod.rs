@@ -173,10 +173,13 @@ pub fn is_of_other_tool(path: &Path) -> bool {
 /// `a_spec.ts`, `a.fixture.yaml` for `a.fixure.yaml`, `a.yaml` for `a.ymal`. `text` returns its text, which must look
 /// like a test. In a folder of tests, modules with any name are considered.
 pub fn misspelt(file: &str, is_in_tests: bool, text: impl FnOnce() -> Option<String>) -> Option<String> {
-    let (rest, written) = file.rsplit_once('.').filter(|_| !file.starts_with(['_', '.']))?;
-    if named(Path::new(file)).is_some() {
+    if file.starts_with(['_', '.']) || named(Path::new(file)).is_some() {
         return None;
     }
+    let is_test = |text: &str| FORMATS.iter().any(|format| (format.is_meant)(text));
+    let Some((rest, written)) = file.rsplit_once('.') else {
+        return (is_in_tests && is_test(&text()?)).then(|| format!("{file}.yaml"));
+    };
     let extension = written.to_ascii_lowercase();
     let of_code = match extension.as_str() {
         "ts" | "tsx" | "cts" => Some("ts"),
@@ -206,8 +209,7 @@ pub fn misspelt(file: &str, is_in_tests: bool, text: impl FnOnce() -> Option<Str
         other => format!("{rest}.{}", nearest(other, ["yaml", "json"])?),
     };
     let is_readable = |file: &str| crate::document::Language::from_path(Path::new(file)).is_some();
-    let is_meant =
-        |text: String| named(Path::new(&right)).is_some() || FORMATS.iter().any(|format| (format.is_meant)(&text));
+    let is_meant = |text: String| named(Path::new(&right)).is_some() || is_test(&text);
     (!is_readable(file) && is_readable(&right) && is_meant(text()?)).then_some(right)
 }
 
@@ -240,8 +242,10 @@ fn without_mark(stem: &str) -> Option<&str> {
 }
 
 /// Keys of which each suite in JSON has at least one.
-const JSON_KEYS: [&str; 13] = [
+const JSON_KEYS: [&str; 15] = [
     "suite",
+    "calls",
+    "dataset",
     "turns",
     "says",
     "scenario",
@@ -259,7 +263,7 @@ const JSON_KEYS: [&str; 13] = [
 /// Returns `true` if `text`, which is JSON, may be a suite. Parsing takes far longer, and folders of tests often contain
 /// large files of data.
 pub fn may_be_json(text: &str) -> bool {
-    text.split('"').any(|piece| JSON_KEYS.contains(&piece))
+    text.split('"').any(|piece| JSON_KEYS.contains(&piece)) || collection::may_be_fixtures(text)
 }
 
 /// Returns the quoted keys in `text`, at any depth, if it is written as JSON.
@@ -311,6 +315,8 @@ mod tests {
             ("_hi.tests.ts", test, None),
             ("hi.d.ts", test, None),
             (".spec.ts", test, None),
+            ("hi", conversation, Some("hi.yaml")),
+            ("notes", "turns of a road", None),
             ("a.model.yaml", conversation, None),
         ] {
             assert_eq!(misspelt(file, true, || Some(text.to_owned())).as_deref(), right, "{file}");

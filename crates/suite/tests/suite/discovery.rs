@@ -517,11 +517,47 @@ fn a_list_of_tests_is_refused_and_a_table_of_rows_is_not() {
         describe(&loaded.diagnostics),
         [
             "scenarios/list.yaml:1:1: a file has one scenario, and this is a list of 1",
-            "tests/cases.yaml:1:1: cases with `input` and an expected answer are read only from a fixtures file",
+            "tests/cases.yaml:1:1: cases with an expected answer are read only from a fixtures file",
         ]
     );
     assert!(loaded.diagnostics[0].is_error() && !loaded.diagnostics[1].is_error());
     assert_eq!(loaded.diagnostics[1].help, ["call the file `cases.fixture.yaml`"]);
+}
+
+#[test]
+fn a_test_whose_file_has_the_wrong_name_is_not_skipped_in_silence() {
+    let scratch = Scratch::new();
+    let cases = "- title: a\n  input: hi\n  output: hello\n";
+    let json = "{\"title\": \"a\", \"input\": \"hi\", \"output\": \"hello\"}";
+    scratch
+        .write("tests/front.yaml", format!("message: hi\n---\n{cases}"))
+        .write("tests/hello_fixture.yaml", cases)
+        .write("tests/hello.json", format!("[{json}]"))
+        .write("tests/lines.jsonl", format!("{json}\n"))
+        .write("tests/talk", TALK)
+        .write("tests/rows.jsonl", format!("{json}\n"))
+        .write("tests/of-rows.yaml", format!("{TALK}cases: rows.jsonl\n"))
+        .write("tests/data.json", "[{\"input\": \"hi\", \"output\": \"hello\"}]")
+        .write("tests/used.json", format!("[{json}]"))
+        .write("tests/a.test.js", "import rows from './used.json';\n")
+        .write("tests/LICENSE", "Permission is granted: do what you want.\n");
+    let loaded = load_all(&scratch);
+    let helped = loaded.diagnostics.iter().map(|problem| {
+        let file = problem.source.as_ref().map(|place| place.file.to_string()).unwrap_or_default();
+        format!("{file}: {}", problem.help.join(" "))
+    });
+    let mut helped: Vec<String> = helped.collect();
+    helped.sort();
+    assert_eq!(
+        helped,
+        [
+            "tests/front.yaml: call the file `front.fixture.yaml`",
+            "tests/hello.json: call the file `hello.fixture.json`",
+            "tests/hello_fixture.yaml: call the file `hello.fixture.yaml`",
+            "tests/lines.jsonl: call the file `lines.fixture.jsonl`",
+            "tests/talk: call it `talk.yaml`, or begin its name with `_`",
+        ]
+    );
 }
 
 #[test]

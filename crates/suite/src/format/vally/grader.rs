@@ -113,6 +113,7 @@ const OF_JUDGE: [(&str, &str); 3] = [
 impl Reading<'_> {
     /// Adds the assertion for a grader.
     pub(super) fn grader(&mut self, node: &Node, graders: &mut Graders<'_>) {
+        let start = self.found.len();
         let Some(mut fields) = Fields::of(node, "a grader", &mut self.found) else { return };
         let kind = fields.required_text("type", &mut self.found);
         let name = fields.text("name", &mut self.found);
@@ -143,6 +144,7 @@ impl Reading<'_> {
         }
         let empty = map(node, Vec::new());
         let config = config.unwrap_or(&empty);
+        let outer = fields;
         let Some(mut fields) = Fields::of(config, "`config`", &mut self.found) else { return };
         let known = self.found.len();
         let spec = self.vally_config(&entry, &mut fields, graders);
@@ -164,6 +166,7 @@ impl Reading<'_> {
             }
             None => {}
         }
+        self.report_beside_config(&outer, &fields, start);
     }
 
     /// Reports weights that are not those of a grader or a constraint in `stimuli`.

@@ -141,6 +141,7 @@ impl Entry<'_> {
 impl Reading<'_> {
     /// Adds the assertion for a grader, whose key is `path`.
     pub(super) fn waza_grader(&mut self, node: &Node, path: &str, graders: &mut Graders) {
+        let start = self.found.len();
         let Some(mut fields) = Fields::of(node, "a grader", &mut self.found) else { return };
         let kind = fields.text("type", &mut self.found);
         let name = fields.text("name", &mut self.found);
@@ -183,6 +184,7 @@ impl Reading<'_> {
         let own = assertions.map(|assertions| map(node, vec![("assertions", assertions)]));
         let empty = map(node, Vec::new());
         let config = config.or(own.as_ref()).unwrap_or(&empty);
+        let outer = fields;
         let Some(mut fields) = Fields::of(config, "`config`", &mut self.found) else { return };
         let known = self.found.len();
         let spec = self.waza_config(&entry, &mut fields, graders);
@@ -208,6 +210,7 @@ impl Reading<'_> {
             Ok(None) if is_pairwise || self.found.len() > known => {}
             Ok(None) => self.found.push(node.error(format!("the grader `{}` asserts nothing", entry.id))),
         }
+        self.report_beside_config(&outer, &fields, start);
     }
 
     /// Returns the weight of a grader. There, one that is not above 0 counts as 1.

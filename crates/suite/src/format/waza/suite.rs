@@ -156,6 +156,7 @@ impl Reading<'_> {
             }
         }
         broken.append(&mut self.found);
+        broken.append(&mut names.twins);
         if cases.is_empty() && broken.is_empty() {
             broken.push(match tasks {
                 None => root.error("the suite has no `tasks`").of_missing(&["tasks"]),

@@ -48,8 +48,12 @@ impl Reading<'_> {
             self.refuse("task.skill_directories", "the skill of the suite is tested", shelves);
         }
 
-        let mut case =
-            Case::new(names.unique(id.as_deref().unwrap_or(&stem)), root.get("id").unwrap_or(root).excerpt());
+        let place = root.get("id").unwrap_or(root);
+        let name = match &id {
+            Some(id) => names.written(id, place),
+            None => names.unique(&stem),
+        };
+        let mut case = Case::new(name, place.excerpt());
         let mut fixtures = Fixtures { source: Some(root.excerpt()), ..Fixtures::default() };
         if let Some(inputs) = inputs {
             self.inputs(inputs, path, &context, settings, &mut fixtures, &mut case);
@@ -77,7 +81,11 @@ impl Reading<'_> {
     /// Reads a row of a table as a task.
     pub(super) fn row(&mut self, row: &Node, index: usize, settings: &Settings, names: &mut Names) -> Case {
         let column = |name: &str| row.get(name).and_then(Node::as_str).filter(|value| !value.is_empty());
-        let id = column("id").or_else(|| column("name")).map_or_else(|| format!("row-{}", index + 1), str::to_owned);
+        let id = column("id").or_else(|| column("name"));
+        let id = match id {
+            Some(id) => names.written(id, row),
+            None => names.unique(&format!("row-{}", index + 1)),
+        };
         let mut variables = settings.variables.clone();
         if let NodeKind::Map(columns) = &row.kind {
             for (name, value) in columns {
@@ -85,7 +93,7 @@ impl Reading<'_> {
                 variables.push((name.value.clone(), value.as_str().unwrap_or_default().to_owned()));
             }
         }
-        let mut case = Case::new(names.unique(&id), row.excerpt());
+        let mut case = Case::new(id, row.excerpt());
         match column("prompt") {
             Some(prompt) => {
                 let prompt = self.with_variables(&text(row, prompt), &variables);

@@ -1,0 +1,1 @@
+# The server is not started, because nothing runs.

@@ -307,6 +307,12 @@ impl<'a> Builder<'a> {
             message = Some("a list cannot follow a map");
             help = Some("write a line `---` between the front matter and the cases");
         }
+        if let Some(start) = self.without_dash(error.kind(), at) {
+            let is_broken = self.source.text[start..].starts_with("-\u{a0}");
+            at = start;
+            message = Some("this line is not an item of the list, like those below it");
+            help = Some(if is_broken { "write an ordinary space after `-`" } else { "write `- ` before it" });
+        }
         if let Some((start, bracket)) = self.unclosed(error.kind(), at) {
             (at, help) = (start, None);
             message = Some(if bracket == '{' { "this `{` is never closed" } else { "this `[` is never closed" });
@@ -322,12 +328,35 @@ impl<'a> Builder<'a> {
         self.error(Span::new(at, at), message, help);
     }
 
+    /// Returns the start of the line above that of `at`, if the parser expected a key in place of an item of a list at
+    /// `at`, and both lines have the same indentation.
+    fn without_dash(&self, kind: &ErrorKind, at: usize) -> Option<usize> {
+        let start = self.source.text.get(..at)?.rfind('\n')? + 1;
+        let is_item = |line: &str| line.trim_start_matches(' ').starts_with("- ");
+        let indent = |line: &str| line.len() - line.trim_start_matches(' ').len();
+        let (line, above) = (self.source.text.get(start..)?, self.source.text.get(..start - 1)?);
+        let first = above.rfind('\n').map_or(0, |end| end + 1);
+        let above = above.get(first..)?;
+        let is_meant = matches!(kind, ErrorKind::ExpectedBlockMappingKey) && is_item(line) && !is_item(above);
+        (is_meant && indent(line) > 0 && indent(above) == indent(line)).then_some(first + indent(above))
+    }
+
     /// Returns the location of the open bracket, and the bracket, if the parser expected the rest of a collection at
     /// `at`, on a line that is not indented more than that of the bracket.
     fn unclosed(&self, kind: &ErrorKind, at: usize) -> Option<(usize, char)> {
-        let is_meant =
-            matches!(kind, ErrorKind::ExpectedFlowMappingSeparator | ErrorKind::ExpectedFlowSequenceSeparator);
-        let open = self.open.last().filter(|open| is_meant && open.style == StructureStyle::Flow)?;
+        let is_meant = matches!(
+            kind,
+            ErrorKind::ExpectedFlowMappingSeparator
+                | ErrorKind::ExpectedFlowSequenceSeparator
+                | ErrorKind::InvalidColonPlacement
+                | ErrorKind::BlockEntryInFlowCollection
+        );
+        // A pair in a list, such as `[a: b]`, is a map without a bracket.
+        let is_bracket = |open: &&OpenNode| {
+            let text = self.source.text.get(open.span.start()..);
+            open.style == StructureStyle::Flow && text.is_some_and(|text| text.starts_with(['{', '[']))
+        };
+        let open = self.open.iter().rev().find(is_bracket).filter(|_| is_meant)?;
         let line = |at: usize| {
             let start = self.source.text.get(..at)?.rfind('\n').map_or(0, |end| end + 1);
             let line = self.source.text.get(start..)?;

@@ -212,5 +212,10 @@ fn no_mutated_input_breaks_the_parser() {
 fn a_bracket_that_is_not_closed_is_reported_at_itself() {
     assert_eq!(problem("- a:\n    b: {c: d\n  e: f\n"), "2:8 this `{` is never closed");
     assert_eq!(problem("- a: [c, d\n- e\n"), "1:6 this `[` is never closed");
+    assert_eq!(problem("a: [b\nc: d\n"), "1:4 this `[` is never closed");
+    assert_eq!(problem("a:\n  - { b: c\n  - d: e\n"), "2:5 this `{` is never closed");
+    let item = "this line is not an item of the list, like those below it";
+    assert_eq!(problem("a:\n  b: c\n  - d: e\n"), format!("2:3 {item}"));
+    assert_eq!(problem("a:\n  -\u{a0}b: c\n  - d: e\n"), format!("2:3 {item}"));
     assert_eq!(problem("a: {b: c\n    d: e}\n"), "2:6 expected `,` or `}`");
 }

@@ -90,8 +90,16 @@ impl CaseReader {
             }));
             reported.add(index, found);
         }
+        if let Some(problem) = without_header(table, &root, &rows) {
+            reported.problems.retain(|(other, _)| other.kind != DiagnosticKind::UnknownVariable);
+            problems.push(problem);
+        }
         for (problem, affected) in reported.problems {
             let is_everywhere = affected.len() == rows.len();
+            if let Some(misspelt) = misspelt_column(&problem, &rows, &affected).filter(|_| !is_everywhere) {
+                problems.push(misspelt);
+                continue;
+            }
             if is_everywhere && !is_about_value(&problem) {
                 problems.push(problem);
                 continue;
@@ -108,6 +116,50 @@ impl CaseReader {
         }
         cases.into_iter().map(|(_, case)| Arc::new(case)).collect()
     }
+}
+
+/// Returns the problem with a file whose templates use no column of its table: the table has no line with the names of
+/// its columns.
+fn without_header(table: &Node, root: &Node, rows: &[Row]) -> Option<Diagnostic> {
+    let NodeKind::Map(columns) = &rows.first()?.values.kind else { return None };
+    let format = TableFormat::from_path(Path::new(table.as_str()?))?;
+    let mut placeholders = Vec::new();
+    collect_placeholders(root, &mut placeholders);
+    let is_like = |(_, name): &(&Node, &str)| {
+        let columns = || columns.iter().map(|(column, _)| &*column.value);
+        columns().any(|column| column == *name) || model::nearest(name, columns()).is_some()
+    };
+    if !matches!(format, TableFormat::Delimited(_)) || placeholders.is_empty() || placeholders.iter().any(is_like) {
+        return None;
+    }
+    let (first, _) = columns.first()?;
+    let mut wanted: Vec<&str> = Vec::new();
+    for (_, name) in placeholders {
+        if !wanted.contains(&name) {
+            wanted.push(name);
+        }
+    }
+    let names = |names: &[&str]| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    let own: Vec<&str> = columns.iter().map(|(column, _)| &*column.value).collect();
+    let what = if wanted.len() == 1 { "column" } else { "columns" };
+    let problem = Diagnostic::error(format!("the table has no {what} {}, only {}", names(&wanted), names(&own)));
+    let problem = problem.at(rows.first()?.values.source.excerpt(first.span));
+    Some(problem.help("the first line of a table has the names of its columns"))
+}
+
+/// Returns the problem at a row whose column is misspelt, and not those of the others, in place of `problem` with a
+/// template that uses the column.
+fn misspelt_column(problem: &Diagnostic, rows: &[Row], affected: &[usize]) -> Option<Diagnostic> {
+    let name = problem.message.split('`').nth(1).filter(|_| problem.kind == DiagnosticKind::UnknownVariable)?;
+    let row = &rows.get(*affected.first()?)?.values;
+    let NodeKind::Map(columns) = &row.kind else { return None };
+    let others = || rows.iter().enumerate().filter(|(index, _)| affected.binary_search(index).is_err());
+    let is_own = |column: &str| others().all(|(_, other)| other.values.get(column).is_none());
+    let is_misspelt = |column: &str| model::nearest(column, [name]).is_some() && is_own(column);
+    let (column, _) = columns.iter().find(|(column, _)| is_misspelt(&column.value))?;
+    let message = format!("this row has no `{name}`, but `{}`", column.value);
+    let problem = Diagnostic::error(message).at(row.source.excerpt(column.span));
+    Some(problem.suggest(Some(name)))
 }
 
 /// Returns a warning about the first placeholder in a file without rows that is the name of a column of a table in the
@@ -159,11 +211,12 @@ fn report_open_braces(node: &Node, rows: &[Row], problems: &mut Problems) {
             let is_column = |name: &str| rows.first().is_some_and(|row| row.values.get(name).is_some());
             let opened = text.match_indices("{{").map(|(at, _)| &text[at + 2..]);
             let mut opened = opened.filter(|rest| !rest.contains("}}")).filter_map(|rest| rest.split_once('}'));
-            let open = opened.find(|(name, _)| is_column(name.trim()));
-            if let Some((name, _)) = open {
-                let name = name.trim();
+            let column = |inside: &str| inside.split('|').next().unwrap_or(inside).trim().to_owned();
+            let open = opened.find(|(inside, _)| is_column(&column(inside)));
+            if let Some((inside, _)) = open {
+                let name = column(inside);
                 let problem = node.warning(format!("this `{{{{` of the column `{name}` is not closed, so it is text"));
-                problems.push(problem.help(format!("write `{{{{ {name} }}}}`")));
+                problems.push(problem.help(format!("write `{{{{ {} }}}}`", inside.trim())));
             }
         }
         NodeKind::List(items) => items.iter().for_each(|item| report_open_braces(item, rows, problems)),
@@ -276,7 +329,9 @@ pub fn read(table: &Node, directory: &Path, library: &Library, problems: &mut Pr
         let number = (index + 1).to_string();
         let mut name = name(&values).unwrap_or_else(|| number.clone());
         if taken.contains(&name) {
-            name = format!("{name} ({number})");
+            let numbered = format!("{name} ({number})");
+            problems.extend(twin(&values, &named, &name, &numbered));
+            name = numbered;
         }
         while !taken.insert(name.clone()) {
             name.push('\'');
@@ -284,6 +339,15 @@ pub fn read(table: &Node, directory: &Path, library: &Library, problems: &mut Pr
         named.push(Row { name, values });
     }
     named
+}
+
+/// Returns a warning about a row with the name of an earlier one, if it is written to name the row.
+fn twin(values: &Node, earlier: &[Row], name: &str, numbered: &str) -> Option<Diagnostic> {
+    let place = NAMING.iter().find_map(|key| values.get(key).filter(|node| text(node).is_some()))?;
+    let first = earlier.iter().find(|row| row.name == name)?;
+    let problem = place.warning(format!("a second row is called `{name}`, so its case is called `{numbered}`"));
+    let problem = problem.of(DiagnosticKind::TakenId);
+    Some(problem.help(format!("the first is at {}; give each row a unique name", first.values.excerpt())))
 }
 
 fn is_map(row: &Node, problems: &mut Problems) -> bool {

@@ -295,6 +295,12 @@ impl<'a> Fields<'a> {
         let problem = problem.at(self.node.source.excerpt(name.span)).of(kind);
         match near {
             // Renaming the key would give two with one name.
+            Some(near)
+                if self.key_span(near).is_some()
+                    && let Some(inner) = self.wrapped(name) =>
+            {
+                problem.help(format!("write `{inner}` one level higher, and remove the line `{}:`", name.value))
+            }
             Some(near) if let Some(span) = self.key_span(near) => {
                 let line = self.node.source.excerpt(span).line;
                 problem.help(format!("`{near}` is already on line {line}: write what belongs to it there"))
@@ -310,6 +316,14 @@ impl<'a> Fields<'a> {
                 problem.help(format!("known keys: {}", known.join(", ")))
             }
         }
+    }
+
+    /// Returns the first key of the map under `name` if each of them belongs to this map.
+    fn wrapped(&self, name: &Spanned<String>) -> Option<&'a str> {
+        let (_, value) = self.entries.iter().find(|(key, _)| key.span == name.span)?;
+        let NodeKind::Map(inner) = &value.kind else { return None };
+        let belongs = |key: &str| self.known.iter().any(|known| self.is(key, known)) && self.key_span(key).is_none();
+        inner.first().filter(|_| inner.iter().all(|(key, _)| belongs(&key.value))).map(|(key, _)| key.value.as_str())
     }
 
     /// Reports keys that are written in both cases.
@@ -345,8 +359,20 @@ pub fn add_unknown_key(node: &Node, problem: Diagnostic, problems: &mut Problems
         DiagnosticKind::MissingKey(missing) => missing.iter().any(|key| problem.means(key)) && is_in_map(other),
         _ => false,
     };
-    match problems.iter_mut().find(is_missing) {
-        Some(other) => *other = Diagnostic { severity: other.severity.max(problem.severity), ..problem },
+    if let Some(other) = problems.iter_mut().find(is_missing) {
+        *other = Diagnostic { severity: other.severity.max(problem.severity), ..problem };
+        return;
+    }
+    // If nothing is known about what the key means, it is probably the wrong name for what is missing.
+    let is_without_meaning = matches!(problem.kind, DiagnosticKind::UnknownKey { meant: None, .. });
+    let is_any_missing =
+        |other: &&mut Diagnostic| matches!(other.kind, DiagnosticKind::MissingKey(_)) && is_in_map(other);
+    match problems.iter_mut().find(is_any_missing).filter(|_| is_without_meaning && problem.is_error()) {
+        Some(other) => {
+            let mut help = vec![std::mem::take(&mut other.message)];
+            help.extend(problem.help);
+            *other = Diagnostic { help, ..problem };
+        }
         None => problems.push(problem),
     }
 }
@@ -428,8 +454,10 @@ fn as_items(node: &Node, text: &str) -> String {
         part.starts_with(|first: char| first.is_alphabetic())
             && part.chars().all(|c| c.is_alphanumeric() || "-_.".contains(c))
     };
-    let parts: Vec<&str> = text.split(',').map(str::trim).collect();
-    if parts.len() < 2 || !parts.iter().all(is_word) {
+    // The bracket at the beginning may be forgotten.
+    let inner = text.strip_suffix(']').filter(|inner| !inner.contains('['));
+    let parts: Vec<&str> = inner.unwrap_or(text).split(',').map(str::trim).collect();
+    if (parts.len() < 2 && inner.is_none()) || !parts.iter().all(is_word) {
         return node.to_json().to_string();
     }
     let is_quoted = node.source.text.get(node.span.start()..).is_some_and(|rest| rest.starts_with('"'));
@@ -619,6 +647,18 @@ mod tests {
     }
 
     #[test]
+    fn a_wrong_name_for_a_required_key_is_one_problem() {
+        let node = map_of("name", "x", NodeKind::String("x".to_owned()));
+        let mut problems = Problems::new();
+        let mut fields = Fields::of(&node, "it", &mut problems).unwrap();
+        assert_eq!(fields.required_text("path", &mut problems), None);
+        fields.finish(&mut problems);
+        let found: Vec<_> = problems.iter().map(|problem| (&*problem.message, problem.help.clone())).collect();
+        let help = vec!["it has no `path`".to_owned(), "known keys: path".to_owned()];
+        assert_eq!(found, [("unknown key `name` in it", help)]);
+    }
+
+    #[test]
     fn a_key_that_means_one_that_is_there_is_not_to_be_renamed() {
         let source = Source::new("f", "paths path");
         let entry = |name: &str, start: usize| {
@@ -660,6 +700,7 @@ mod tests {
         };
         assert_eq!(help("smoke, slow", "smoke, slow"), "write `[smoke, slow]`");
         assert_eq!(help("\"smoke,slow\"", "smoke,slow"), "write `[\"smoke\", \"slow\"]`");
+        assert_eq!(help("smoke]", "smoke]"), "write `[smoke]`");
         assert_eq!(help("Hello, how are you", "Hello, how are you"), "write `[\"Hello, how are you\"]`");
     }
 

@@ -78,9 +78,30 @@ impl Block {
     /// Converts the block to fixtures; `node` is the case's own block, for messages.
     pub fn into_fixtures(self, node: &Node, problems: &mut Problems) -> Fixtures {
         let git_init = self.git_init.unwrap_or(false);
-        if self.rest.git_branch.is_some() && !git_init {
-            let place = node.get("git_branch").unwrap_or(node);
-            problems.push(place.warning("`git_branch` does nothing without `git_init: true`"));
+        let rest = &self.rest;
+        let of_git = [
+            ("git_branch", rest.git_branch.is_some()),
+            ("files_committed", !rest.files_committed.is_empty()),
+            ("files_staged", !rest.files_staged.is_empty()),
+        ];
+        // One that cannot be read, or whose key is misspelt, is reported.
+        let is_reported = self.git_init.is_none() && node.get("git_init").is_some();
+        let is_reported = is_reported || problems.iter().any(|problem| problem.means("git_init"));
+        let is_without = |key: &str| match key {
+            "git_branch" => !git_init,
+            _ => self.git_init.is_none(),
+        };
+        let given = of_git.into_iter().filter(|(_, is_given)| *is_given && !is_reported);
+        for (key, _) in given.filter(|(key, _)| is_without(key)) {
+            let message = match key {
+                "git_branch" => "`git_branch` does nothing without `git_init: true`".to_owned(),
+                _ => format!("`{key}` are only files without `git_init: true`, because there is no repository"),
+            };
+            let problem = node.get(key).unwrap_or(node).warning(message);
+            problems.push(match key {
+                "git_branch" => problem,
+                _ => problem.help("write `git_init: true`, or `files_unstaged` for files without a repository"),
+            });
         }
         Fixtures { git_init, source: Some(node.excerpt()), ..self.rest }
     }
@@ -344,10 +365,21 @@ filse_unstaged: []
     }
 
     #[test]
+    fn committed_files_without_a_repository_cause_a_warning_unless_it_is_written() {
+        let files = "files_committed: [{path: a}]";
+        let (_, problems) = read(files, Path::new("/"));
+        let message = "`files_committed` are only files without `git_init: true`, because there is no repository";
+        assert_eq!(problems, [format!("s.yaml:1:18: {message}")]);
+        for written in ["git_init: true", "git_init: false"] {
+            assert_eq!(read(&format!("{files}\n{written}"), Path::new("/")).1, [""; 0]);
+        }
+    }
+
+    #[test]
     fn a_path_is_used_once_in_a_list_and_is_not_in_the_home_directory() {
         let (_, problems) = read(
             "files_committed: [{path: a}, {path: ./a}]\nfiles_staged: [{path: a}]\ndirectories: [~/b, ~b]\n\
-             files_unstaged: [{path: ~/notes.md}]",
+             files_unstaged: [{path: ~/notes.md}]\ngit_init: true",
             Path::new("/"),
         );
         assert_eq!(

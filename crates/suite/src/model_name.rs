@@ -18,7 +18,7 @@ const OF_FILES: [&str; 2] = ["recorded:", "custom:"];
 /// an agent that has one is made absolute, relative to `base`; planning reads its contents.
 pub fn agent(written: String, base: &Path) -> String {
     for kind in OF_FILES {
-        if let Some(file) = written.strip_prefix(kind).filter(|file| !file.is_empty()) {
+        if let Some(file) = written.strip_prefix(kind).map(str::trim_start).filter(|file| !file.is_empty()) {
             return format!("{kind}{}", path::resolve(base, file).display());
         }
     }
@@ -28,7 +28,7 @@ pub fn agent(written: String, base: &Path) -> String {
 /// Returns the name of a model; a script's path is made absolute, relative to `base`. A script that cannot be read is
 /// reported here, but the model is still returned, so that no misleading problem about a missing model follows.
 pub fn model(written: &str, node: &Node, base: &Path, problems: &mut Problems) -> Option<String> {
-    let Some(script) = written.strip_prefix(SCRIPTED) else {
+    let Some(script) = written.strip_prefix(SCRIPTED).map(str::trim_start) else {
         return Some(written.to_owned());
     };
     if script.is_empty() {

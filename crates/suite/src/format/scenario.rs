@@ -519,7 +519,7 @@ pub(in crate::format) fn quarantine(node: &Node, problems: &mut Problems) -> Opt
             return None;
         }
     };
-    if read.reason.is_none() || read.since.is_none() {
+    if ["reason", "since"].iter().any(|key| node.get(key).is_none()) {
         problems.push(node.warning("the quarantine should have a reason and a date").help(FORM));
     }
     Some(read)

@@ -107,7 +107,10 @@ impl Library {
 
     /// Remembers what happens to the keys of a suite that was written for another tool.
     pub fn cover(&self, coverage: Coverage) {
-        self.coverage.lock().unwrap_or_else(PoisonError::into_inner).push(coverage);
+        // A file that cannot be parsed has no keys.
+        if !coverage.keys.is_empty() {
+            self.coverage.lock().unwrap_or_else(PoisonError::into_inner).push(coverage);
+        }
     }
 
     /// Returns what was remembered, sorted by file.

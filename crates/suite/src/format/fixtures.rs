@@ -111,6 +111,7 @@ fn cases(path: &Path, content: Content, library: &Library, problems: &mut Proble
     let marked = drafts.iter_mut().map(|draft| (&mut *draft.case, draft.is_only));
     skip_others(marked, ONLY_CASE);
     warn_of_idle(&drafts, problems);
+    problems.extend(file_defaults.front.get("skips").and_then(|skips| beyond(skips, &drafts)));
     drop_repeated(known, problems);
     warn_of_twins(&drafts, problems);
     assign_ids(drafts)
@@ -216,6 +217,18 @@ fn warn_of_idle(drafts: &[Draft], problems: &mut Problems) {
         let problem = Diagnostic::warning(message).at(first.case.source.clone());
         problems.push(problem.help("give it `output`, `expect` or `outputSchema`"));
     }
+}
+
+/// Returns a warning about the first position in `skips` at which there is no case.
+fn beyond(skips: &Node, drafts: &[Draft]) -> Option<Diagnostic> {
+    let NodeKind::Map(entries) = &skips.kind else { return None };
+    let last = drafts.iter().filter_map(|draft| draft.case.position).max()?;
+    let is_beyond =
+        |(key, _): &&(Spanned<String>, Node)| key.value.parse().map_or(true, |position: usize| position > last);
+    let (key, _) = entries.iter().find(is_beyond)?;
+    let problem = Diagnostic::warning(format!("`skips` has `{}`, and there is no case at that position", key.value));
+    let problem = problem.at(skips.source.excerpt(key.span));
+    Some(problem.help(format!("positions count from 0, and the last case has {last}")))
 }
 
 /// Warns about titles that several cases share: their ids get numbers, which change when a case is added before them.

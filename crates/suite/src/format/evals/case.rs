@@ -105,9 +105,10 @@ impl Suite<'_> {
         let written = expectations(&mut fields, problems);
         let mut assertions = assertion::read(&written, &mut reading, problems);
         let should_trigger = fields.boolean("should_trigger", problems).unwrap_or(true);
-        if let Some(node) =
-            expected_node.filter(|node| written.is_empty() && should_trigger && assertion::has_text(node))
-        {
+        let means_assertions = |key: &str| fields.meant_by(key).is_some_and(|meant| EXPECTATIONS.contains(&meant));
+        let is_misspelt = fields.unread().any(|(name, _)| means_assertions(&name.value));
+        let is_expected = written.is_empty() && should_trigger && !is_misspelt;
+        if let Some(node) = expected_node.filter(|node| is_expected && assertion::has_text(node)) {
             assertions.push(assertion::as_expected(node));
         }
         if let Some(place) = fields.get("should_trigger").filter(|_| !should_trigger) {
@@ -145,7 +146,7 @@ impl Suite<'_> {
             messages: message.map(UserMessage::text).into_iter().collect(),
             fixtures: Arc::new(fixtures),
             // The problem with an assertion that cannot be read is reported.
-            must_assert: assertions.len() >= written.len(),
+            must_assert: assertions.len() >= written.len() && !is_misspelt,
             graded,
             canaries,
             faults,

@@ -150,7 +150,8 @@ impl Reading<'_> {
                 self.scenario(scenario, &mut all);
             }
         }
-        if all.is_empty() && tests.is_none() && scenarios.is_none() {
+        let is_misspelt = self.found.iter().any(|problem| problem.means("tests") || problem.means("scenarios"));
+        if all.is_empty() && tests.is_none() && scenarios.is_none() && !is_misspelt {
             all.push(Test::empty(root));
         }
         all.into_iter().map(|test| test.over(&defaults)).collect()

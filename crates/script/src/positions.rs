@@ -260,6 +260,12 @@ impl Calls {
         found
     }
 
+    /// Returns the first use of `variable`, which nothing declares.
+    pub fn first_use(&self, variable: &str) -> Option<Span> {
+        let of_it = |one: &&UnknownName| one.global.as_deref() == Some(variable);
+        self.unknown.iter().find(of_it).map(|one| one.span)
+    }
+
     /// Returns the ranges of the arguments of `call` and of the functions in the text that these use.
     fn reached(&self, call: &CallLocation) -> Vec<Span> {
         let mut reached = vec![Span::new(call.span.start() + 1, call.span.end())];
@@ -279,7 +285,13 @@ impl Calls {
     pub fn claims(&self, call: &CallLocation, source: &Arc<Source>) -> Vec<CodeClaim> {
         let is_inside =
             |other: &&CallLocation| other.span.start() > call.span.start() && other.span.end() <= call.span.end();
+        let is_mistaken = |made: &CallLocation| {
+            let mistakes = self.unknown.iter().filter(|one| one.global.is_none());
+            mistakes.into_iter().any(|one| is_within(&[made.span], one.span.start()))
+        };
         let claims = self.found.iter().filter(|other| other.is_claim && !self.has_other_assert).filter(is_inside);
+        // Whatever else is wrong with it may follow from the mistake.
+        let claims = claims.filter(|made| !is_mistaken(made));
         let claim = |made: &CallLocation| {
             let node = |(index, value): (usize, &Option<Value>)| {
                 let place = made.arguments.get(index)?;

@@ -71,6 +71,9 @@ pub(crate) fn explain_thrown<'js>(
         return error;
     }
     let place = place(realm, &steps, work);
+    let unknown = message.strip_suffix(" is not defined").filter(|_| name == "ReferenceError");
+    let unknown = unknown.map(|variable| variable.trim_matches('\''));
+    let place = unknown.and_then(|variable| first_use(realm, &steps, variable, place.as_deref())).or(place);
     let stack = steps.iter().filter_map(|step| frame(realm, step, work)).collect();
     let line = place.as_deref().filter(|_| name == "TypeError");
     let missing = line.and_then(|place| absent(ctx, realm, place).or_else(|| absent_in_module(realm, place)));
@@ -291,6 +294,17 @@ fn way(realm: &Realm, error: &Object<'_>) -> Vec<Step> {
 /// Returns the location of the innermost frame in the user's source.
 fn place(realm: &Realm, way: &[Step], work: &Work<'_>) -> Option<Box<Excerpt>> {
     way.iter().find_map(|step| excerpt(realm, step, work)).map(Box::new)
+}
+
+/// Returns the first use of `variable`, which nothing declares, if the line at `place` does not contain it: for a call in
+/// `export default`, the engine knows only the beginning of the module.
+fn first_use(realm: &Realm, way: &[Step], variable: &str, place: Option<&Excerpt>) -> Option<Box<Excerpt>> {
+    if words(&place?.text).any(|(_, word)| word == variable) {
+        return None;
+    }
+    let (step, text) = way.iter().find_map(|step| Some((step, realm.texts.borrow().get(&step.file).cloned()?)))?;
+    let used = text.calls().first_use(variable)?;
+    Some(Box::new(Source::new(realm.shown(Path::new(&step.file)), &*text.original).excerpt(used)))
 }
 
 /// Returns the location at which a script was stopped. The engine knows only calls. For a loop, it knows the call

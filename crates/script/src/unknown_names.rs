@@ -2,6 +2,8 @@
 //! have, and what a scenario does not receive; and names that are used as what they are not. Only what the text shows for
 //! certain is reported.
 
+mod arguments;
+
 use std::collections::{HashMap, HashSet};
 
 use model::{Diagnostic, Span, nearest};
@@ -16,6 +18,7 @@ use oxc_span::GetSpan;
 use oxc_syntax::scope::ScopeId;
 use oxc_syntax::symbol::SymbolId;
 
+use self::arguments::KnownArgument;
 use crate::absent_names::{absence, is_absent_in_node};
 use crate::names::TEST_MODULES;
 use crate::syntax::span;
@@ -140,6 +143,7 @@ pub(crate) fn unknown_names(program: &Program<'_>, text: &str, is_module: bool) 
     let helpers = helpers.collect();
     let mut unknown = found.undefined(scoping, text, is_module);
     unknown.extend(found.wrong_members(scoping));
+    unknown.extend(found.wrong_arguments(scoping, text));
     unknown.extend(found.others);
     unknown.sort_by_key(|name| name.span.start());
     (unknown, helpers)
@@ -244,6 +248,8 @@ struct Found {
     /// Variables that hold something known, and how often they get it after their declaration.
     roles: HashMap<SymbolId, (Role, usize)>,
     members: Vec<Member>,
+    /// Arguments of assertions that are something known.
+    arguments: Vec<KnownArgument>,
     /// Members that the module sets.
     set_members: HashSet<(SymbolId, String)>,
     undefined: Vec<Undefined>,
@@ -609,6 +615,7 @@ impl<'a> Visit<'a> for Finder<'_> {
             }
         }
         self.check_options(call);
+        self.remember_arguments(call);
         if self.held(callee).is_some_and(|held| held.role == Role::Assert) {
             let problem = Diagnostic::error("`assert` is not a function")
                 .help("write `assert.custom(\"name\", () => …)`, or one of its assertions, such as `assert.contains`");

@@ -74,11 +74,13 @@ scenario.each = (rows) => {
   if (!isObject(rows) || typeof rows[Symbol.iterator] !== 'function') {
     throw new TypeError(`scenario.each takes a list, not ${kind(rows)}`);
   }
+  const listed = [...rows];
+  if (listed.length === 0) throw new TypeError('scenario.each has no rows, so nothing would run');
   return (name, ...rest) => {
     const [options, fn] = rest.length > 1 ? rest : [{}, rest[0]];
     if (!isText(name)) throw new TypeError(`a scenario needs a name, not ${kind(name)}`);
     if (typeof fn !== 'function') throw new TypeError(`the scenario needs a function, not ${kind(fn)}`);
-    return [...rows].map((row, number) => {
+    return listed.map((row, number) => {
       const values = Array.isArray(row) ? row : [row];
       return scenario(nameOfRow(name, row, number), options, (context) => fn(context, ...values));
     });

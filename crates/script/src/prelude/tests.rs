@@ -497,6 +497,27 @@ export default scenario.each([['first', 2]])('%s', async ({ agent, score }, word
 }
 
 #[test]
+fn a_scenario_for_each_of_no_rows_is_an_error() {
+    let text = "import { scenario } from 'trialrun';\nexport const rows = scenario.each([])('a', () => {});";
+    let error = load(&mut TestProject::new(&[("a.test.ts", text)])).unwrap_err();
+    assert_eq!(
+        error.diagnostic().to_string(),
+        "a.test.ts:2:30: TypeError: scenario.each has no rows, so nothing would run"
+    );
+}
+
+#[test]
+fn a_function_of_another_test_runner_is_located_where_it_is_called() {
+    for (text, place) in [
+        ("import { scenario } from 'trialrun';\n\nexport default test('a', () => {});", "a.test.ts:3:16"),
+        ("import { scenario } from 'trialrun';\n// test\ntest('a', () => {});", "a.test.ts:3:1"),
+    ] {
+        let error = load(&mut TestProject::new(&[("a.test.ts", text)])).unwrap_err();
+        assert!(error.diagnostic().to_string().starts_with(place), "{}", error.diagnostic());
+    }
+}
+
+#[test]
 fn names_from_other_test_runners_get_a_suggestion() {
     for (text, expected) in [
         (

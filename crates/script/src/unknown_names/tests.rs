@@ -195,3 +195,42 @@ fn what_a_scenario_does_not_receive_is_found() {
     let whole = "import * as t from 'trialrun'; export default t.scenario('a', ({ agent }) => agent.ask('x'));";
     assert!(is_one(&unknown(whole), "ask", "`send`"));
 }
+
+#[test]
+fn an_argument_that_an_assertion_does_not_take_is_found() {
+    for (body, place, message) in [
+        (
+            "assert.toolCalled('refund', r);",
+            "r",
+            "the reply is the first argument of `assert.toolCalled`; write `assert.toolCalled(r, …)`",
+        ),
+        ("assert.contains('x', await agent.send('y'));", "await agent.send('y')", "`assert.contains(await agent"),
+        ("const s = await agent.send('y'); assert.contains(r, s);", "s", "a second reply; its text is `s.text`"),
+        ("assert.contains(agent, 'x');", "agent", "`assert.contains` does not take an agent; write the reply first"),
+        ("assert.contains(agents.shop, 'x');", "agents.shop", "does not take an agent"),
+        ("assert.fileExists(agent.files, 'x');", "agent.files", "does not take the files of an agent"),
+        (
+            "const t = await persona({ role: 'a' }).converse(agent, {}); assert.contains(t, 'x');",
+            "t",
+            "does not take a conversation; its last reply is `t.last`",
+        ),
+        (
+            "assert.contains(r.text, 'x');",
+            "r",
+            "`assert.contains` takes the reply, not its text; write `assert.contains(r",
+        ),
+        ("assert.toolCalled(r.toolCalls, 'x');", "r", "takes the reply, not its tool calls"),
+    ] {
+        let found = in_body(&format!("const r = await agent.send('x'); {body}"));
+        assert!(is_one(&found, place, message), "{body}: {found:?}");
+    }
+    for right in [
+        "const r = await agent.send('x'); assert.contains(r, 'x'); assert.contains(r.text); assert.contains('x');",
+        "const r = await agent.send('x'); assert.custom('x', (r) => r.text === '', r);",
+        "const r = await agent.send('x'); assert.fileContains(r.text, 'y'); assert.contains(r.text, { flags: 'i' });",
+        "let r = 'x'; assert.contains(await agent.send('x'), r); r = await agent.send('y');",
+        "const r = await agent.send('x'); assert.contains(agent.name, { flags: r.text });",
+    ] {
+        assert_eq!(in_body(right), [], "{right}");
+    }
+}

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use model::decode::{Fields, Problems};
 use model::{Case, Code, Diagnostic, DiagnosticKind, Excerpt, Node, NodeKind, Source};
-use script::{ScriptError, Tests, Value, Written};
+use script::{Call, ScriptError, Tests, Value, Written};
 
 use super::scenario::{fixtures_of, quarantine, skip};
 use super::{NamedFormat, ONLY_SCENARIO, SuiteFile, directory, file_name, skip_others};
@@ -83,12 +83,19 @@ fn unloaded(path: &Path, source: &Source, mut problem: Diagnostic) -> Case {
 
 /// Returns the cases of a loaded module.
 fn cases(path: &Path, source: &Source, tests: &Tests, library: &Library, problems: &mut Problems) -> Vec<Arc<Case>> {
-    for other in &tests.others {
-        // A scenario that a package offers to its users is not a mistake.
-        if let Some(call) = other.call.as_ref().filter(|call| call.source.path == source.path) {
-            let message = format!("the scenario `{}` is not exported, so it does not run", other.name);
-            problems.push(Diagnostic::warning(message).at(call.excerpt()).help("write `export` before it"));
-        }
+    // A scenario that a package offers to its users is not a mistake.
+    let of_file = |other: &&Written| other.call.as_ref().is_some_and(|call| call.source.path == source.path);
+    let unexported: Vec<&Written> = tests.others.iter().filter(of_file).collect();
+    let callee = |one: &Written| one.call.as_ref().map(|call| call.callee);
+    // One call defines all scenarios of `scenario.each`.
+    for made_there in unexported.chunk_by(|one, next| callee(one) == callee(next)) {
+        let message = match made_there {
+            [one] => format!("the scenario `{}` is not exported, so it does not run", one.name),
+            all => format!("the {} scenarios that are defined here are not exported, so they do not run", all.len()),
+        };
+        let place = made_there.iter().find_map(|one| one.call.as_ref()).map(Call::excerpt);
+        let problem = Diagnostic::warning(message).help("write `export` before it");
+        problems.push(Diagnostic { source: place, ..problem });
     }
     if tests.scenarios.is_empty() {
         let problem = Diagnostic::error("the file does not export a scenario")

@@ -1,0 +1,132 @@
+//! Arguments of assertions that these do not take: a reply that is not the first one, and what is not a reply, such as the
+//! agent. The assertion would be undecided, or it would take the reply for something else.
+
+use model::{Diagnostic, Span};
+use oxc_ast::ast::{Argument, CallExpression, Expression};
+use oxc_semantic::Scoping;
+use oxc_span::GetSpan;
+
+use super::{Finder, Found, Held, Role, UnknownName};
+use crate::syntax::span;
+
+/// The assertion that takes a function, after which it takes a reply.
+const CUSTOM: &str = "custom";
+
+/// Assertions whose first argument after the reply is a text or a pattern, and that take no second one.
+const OF_TEXT: [&str; 6] = ["contains", "notContains", "matches", "notMatches", "sentiment", "llmJudge"];
+
+/// An argument of an assertion that is something known.
+pub(super) struct KnownArgument {
+    held: Held,
+    /// What has the assertions.
+    holder: Held,
+    /// What of it is given, if it is not the whole.
+    part: Option<&'static str>,
+    span: Span,
+    /// Name of the assertion.
+    assertion: String,
+    /// Its place among the arguments, from 0.
+    index: usize,
+    /// True if the first argument is a reply.
+    follows_reply: bool,
+}
+
+impl Finder<'_> {
+    /// Remembers the arguments of `call` that are something known, if it makes an assertion.
+    pub(super) fn remember_arguments(&mut self, call: &CallExpression<'_>) {
+        let Some(member) = call.callee.get_inner_expression().as_member_expression() else { return };
+        let holder = self.held(member.object()).filter(|holder| holder.role == Role::Assert);
+        let (Some(holder), Some(assertion)) = (holder, member.static_property_name()) else { return };
+        if assertion == CUSTOM {
+            return;
+        }
+        let known = || call.arguments.iter().map_while(Argument::as_expression);
+        self.remember_part(holder, assertion, &known().collect::<Vec<_>>());
+        let known: Vec<(Span, Option<Held>)> = known().map(|value| (span(value.span()), self.held(value))).collect();
+        let is_reply = |held: &Option<Held>| held.is_some_and(|held| held.role == Role::Reply);
+        let follows_reply = known.first().is_some_and(|(_, first)| is_reply(first));
+        let known = known.into_iter().enumerate().filter_map(|(index, (span, held))| {
+            let assertion = assertion.to_owned();
+            Some(KnownArgument { held: held?, part: None, holder, span, assertion, index, follows_reply })
+        });
+        self.found.arguments.extend(known);
+    }
+
+    /// Remembers the first of the arguments `given` if it is certainly a part of a reply instead of the reply: its tool
+    /// calls, or its text before the text or the pattern that `assertion` looks for.
+    fn remember_part(&mut self, holder: Held, assertion: &str, given: &[&Expression<'_>]) {
+        let Some(Expression::StaticMemberExpression(member)) = given.first().map(|first| first.get_inner_expression())
+        else {
+            return;
+        };
+        let is_literal = |value: &&Expression<'_>| {
+            let value = value.get_inner_expression();
+            value.is_string_literal() || matches!(value, Expression::RegExpLiteral(_) | Expression::TemplateLiteral(_))
+        };
+        let part = match member.property.name.as_str() {
+            "text" if OF_TEXT.contains(&assertion) && given.get(1).is_some_and(is_literal) => "its text",
+            "toolCalls" => "its tool calls",
+            _ => return,
+        };
+        if let Some(held) = self.held(&member.object).filter(|held| held.role == Role::Reply) {
+            let span = span(member.object.span());
+            let (assertion, follows_reply) = (assertion.to_owned(), false);
+            let part = Some(part);
+            self.found.arguments.push(KnownArgument { held, part, holder, span, assertion, index: 0, follows_reply });
+        }
+    }
+}
+
+impl Found {
+    /// Returns the arguments of assertions that are certainly wrong. `text` is that of the module.
+    pub(super) fn wrong_arguments(&self, scoping: &Scoping, text: &str) -> Vec<UnknownName> {
+        let is_certain = |held: Held| held.root.is_none_or(|root| self.is_certain(scoping, root));
+        let certain = self.arguments.iter().filter(|given| is_certain(given.held) && is_certain(given.holder));
+        let wrong = certain.filter_map(|given| {
+            let written = text.get(given.span.start()..given.span.end()).filter(|text| !text.contains('\n'));
+            Some(UnknownName { span: given.span, problem: given.problem(written.unwrap_or("reply"))?, global: None })
+        });
+        wrong.collect()
+    }
+}
+
+impl KnownArgument {
+    /// Returns what is wrong with the argument, which is `written`.
+    fn problem(&self, written: &str) -> Option<Diagnostic> {
+        let Self { assertion, index, follows_reply, .. } = self;
+        let other = |what: &str| Diagnostic::error(format!("`assert.{assertion}` does not take {what}"));
+        let takes_reply = "write the reply first, as in `const reply = await agent.send(…)`, or leave it out to check \
+                           the whole trial";
+        if let Some(part) = self.part {
+            let problem = Diagnostic::error(format!("`assert.{assertion}` takes the reply, not {part}"));
+            return Some(problem.help(format!("write `assert.{assertion}({written}, …)`")));
+        }
+        let problem = match self.held.role {
+            Role::Reply if *index == 0 => return None,
+            Role::Reply if *follows_reply => {
+                other("a second reply").help(format!("its text is `{}.text`", bracketed(written)))
+            }
+            Role::Reply => Diagnostic::error(format!("the reply is the first argument of `assert.{assertion}`"))
+                .help(format!("write `assert.{assertion}({written}, …)`")),
+            Role::Talk => other("a conversation").help(format!("its last reply is `{}.last`", bracketed(written))),
+            Role::Agent => other("an agent").help(takes_reply),
+            Role::Agents => other("the agents").help(takes_reply),
+            Role::Files => other("the files of an agent").help("`agent.files.read` returns the text of one"),
+            Role::Persona => other("a persona").help(takes_reply),
+            Role::Context => other("what the scenario receives").help(takes_reply),
+            Role::Agentlike
+            | Role::TestModule
+            | Role::MakesScenario
+            | Role::MakesPersona
+            | Role::Assert
+            | Role::Unset
+            | Role::Other => return None,
+        };
+        Some(problem)
+    }
+}
+
+/// Returns the expression `written` so that a member can follow it.
+fn bracketed(written: &str) -> String {
+    if written.starts_with("await ") { format!("({written})") } else { written.to_owned() }
+}

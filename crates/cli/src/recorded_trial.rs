@@ -61,6 +61,10 @@ impl RecordedTrial {
         let planned = prepared.plan.trials.iter().find(|trial| trial.id().to_string() == row.id).ok_or_else(|| {
             CliError::usage(format!("the trial {} can no longer be run: its test or its arm has changed", row.id))
         })?;
+        if !runner::is_recorded(planned, &prepared.plan.judging) {
+            let error = format!("the trial {} cannot be repeated: `{}` asks no model", row.id, planned.agent.name());
+            return Err(CliError::usage(error).hint("`trialrun run` runs the case again"));
+        }
         let file = runner::cassette_file(planned, &prepared.plan.settings.cassettes);
         let missing = |reason: &str| {
             CliError::usage(format!("cannot find the recorded model traffic of the trial {}: {reason}", row.id))

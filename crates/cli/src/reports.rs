@@ -129,12 +129,26 @@ fn parse(written: &str) -> Result<RequestedReport, CliError> {
     };
     let kind = find_report(name)?;
     let collector = Collector::from_name(name, destination)?;
-    let file = destination.filter(|file| *file != "-" && collector.is_none()).map(PathBuf::from);
+    let file = path_of(name, destination.filter(|_| collector.is_none()))?;
     let file = file.map(|file| if name == PLUGIN_EVAL && file.is_dir() { file.join(PLUGIN_EVAL_FILE) } else { file });
     if kind.is_directory() && file.is_none() {
         return Err(needs_directory(kind).hint(format!("write `--report {name}=DIR`")));
     }
     Ok(RequestedReport { kind, file, collector })
+}
+
+/// Returns the path in `name=destination`; `None` for standard output.
+///
+/// # Errors
+/// Returns an error if the path is empty.
+pub fn path_of(name: &str, destination: Option<&str>) -> Result<Option<PathBuf>, CliError> {
+    match destination {
+        Some("") => {
+            let error = CliError::usage(format!("the path of the report is empty in `{name}=`"));
+            Err(error.hint(format!("write `{name}=PATH`, or `{name}` for standard output")))
+        }
+        other => Ok(other.filter(|file| *file != "-").map(PathBuf::from)),
+    }
 }
 
 /// Returns the kind of report with that name.

@@ -104,6 +104,7 @@ enum Format {
 /// Reads the value of `--format`: a format, and the file to write.
 fn parse_format(written: &str) -> Result<(Format, Option<PathBuf>), String> {
     let (name, file) = match written.split_once('=') {
+        Some((name, "")) => return Err(format!("the path is empty: write `{name}=PATH`")),
         Some((name, file)) => (name, Some(file).filter(|file| *file != "-").map(PathBuf::from)),
         None => (written, None),
     };

@@ -7,7 +7,8 @@ use crate::error::CliError;
 use crate::global::Global;
 use crate::otlp::{ExportMode, Warnings};
 use crate::reports::{
-    Collector, check_directory, find_report, name_for_file, needs_directory, only_while_running, options, to_file,
+    Collector, check_directory, find_report, name_for_file, needs_directory, only_while_running, options, path_of,
+    to_file,
 };
 use crate::terminal::Terminal;
 use crate::workspace::WorkspaceArgs;
@@ -53,7 +54,7 @@ pub fn run(global: &Global, args: &ReportArgs, terminal: &Terminal) -> Result<Ex
     };
     let kind = find_report(if name == "table" { "terminal" } else { name })?;
     let collector = if args.output.is_some() { None } else { Collector::from_name(name, destination)? };
-    let file = destination.filter(|file| *file != "-" && collector.is_none()).map(PathBuf::from);
+    let file = path_of(name, destination.filter(|_| collector.is_none()))?;
     let file = args.output.clone().or(file);
     file.as_deref().filter(|_| !kind.is_directory()).map_or(Ok(()), check_directory)?;
     if kind.is_artifacts() {

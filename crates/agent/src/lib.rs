@@ -73,8 +73,8 @@ use std::sync::Arc;
 
 use grade::KnownTools;
 use model::{
-    Arm, Case, Definition, Diagnostic, DiagnosticKind, Excerpt, Limits, Node, PermissionMode, SettingSource, TrialId,
-    nearest,
+    Arm, Case, Definition, Diagnostic, DiagnosticKind, Excerpt, Limits, Mocks, Node, PermissionMode, SettingSource,
+    TrialId, nearest,
 };
 use sandbox::{BoxFuture, Breakage, Host, Sandbox};
 use script::Library;
@@ -96,7 +96,7 @@ pub use pricing::{Bill, Pricing};
 pub use program::Program;
 pub use reference::reference;
 pub use resolve::Resolver;
-pub use subprocess::{missing_in_shell, missing_program, named_program};
+pub use subprocess::{missing_in_shell, missing_program, named_in_argument, named_program};
 pub use turn::{INTERRUPTED, Turn, WAITING_ON_PROVIDER};
 
 /// All agents, in display order.
@@ -174,6 +174,12 @@ pub trait Agent: Send + Sync {
     /// in it are resolved against `directory`.
     fn check_config(&self, config: &Node, directory: &Path, _state: &Arc<RunState>) -> Vec<Diagnostic> {
         self.description().program.map(|_| program::check_config(config, directory, &[])).unwrap_or_default()
+    }
+
+    /// Returns the tools that the agent offers to its model in a trial of `case` with these mocks, or more. `None` if they
+    /// are not known before the trial.
+    fn offered_tools(&self, _case: &Case, _mocks: &Mocks) -> Option<Vec<llm::ToolSpec>> {
+        None
     }
 
     /// Returns the tools that the agent is known to have in a trial of `case`, to find misspelt names in assertions.

@@ -106,6 +106,8 @@ pub struct Case {
     pub required_isolation: Vec<String>,
     /// Hosts that the processes of the trial may reach; the run's policy if absent.
     pub network: Option<NetworkPolicy>,
+    /// Location of the key that sets both.
+    pub isolation_source: Option<Excerpt>,
     /// Trees in which commands of assertions and hooks work.
     pub graded: Graded,
     /// Parts of the case that only an image has, with their locations. It runs only in sandboxes with such an image.

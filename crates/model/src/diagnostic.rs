@@ -37,6 +37,16 @@ pub enum DiagnosticKind {
     UntestedRate,
     /// A text is not valid JSON.
     InvalidJson,
+    /// A file cannot be read.
+    UnreadFile,
+    /// An environment variable is needed and not set.
+    UnsetVariable(String),
+    /// A script of a model calls a tool that the agent does not offer in this way, which any error may have caused.
+    ScriptedCall,
+    /// There are no tests.
+    NoTests,
+    /// A file or folder that may have tests is not read.
+    UnreadTests,
 }
 
 /// Problem in the user's files. Loading and planning collect all of them and report them together.
@@ -117,7 +127,7 @@ impl Diagnostic {
     }
 
     /// Returns `true` if it only follows from `cause`, which is reported too: a key that is missing because it is
-    /// misspelt, or a case whose id is known to be taken.
+    /// misspelt, a case whose id is known to be taken, or a variable that is known not to be set.
     pub fn follows_from(&self, cause: &Self) -> bool {
         let place = |problem: &Self| problem.source.as_ref().map(|at| (at.file.clone(), at.line, at.column));
         let file = |problem: &Self| problem.source.as_ref().map(|at| at.file.clone());
@@ -129,6 +139,7 @@ impl Diagnostic {
             DiagnosticKind::TakenId => {
                 cause.kind == DiagnosticKind::TakenId && self.source.is_some() && place(self) == place(cause)
             }
+            DiagnosticKind::UnsetVariable(_) => cause.kind == self.kind,
             _ => false,
         }
     }

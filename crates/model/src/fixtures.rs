@@ -29,6 +29,8 @@ pub struct Fixtures {
     pub env: Vec<(String, String)>,
     /// Absolute path at which processes also see the working directory, without `..`.
     pub workdir: Option<String>,
+    /// Location of this path, or of the first folder at an absolute path.
+    pub absolute_source: Option<Excerpt>,
     /// Folders outside of the working directory, at absolute paths.
     pub outside: Vec<OuterFolder>,
     /// Location of the block, for messages.

@@ -122,7 +122,7 @@ pub use listing::{CaseResults, LiveTrial, RunResults, RunRow, TrialRow};
 pub use lookalike::lookalike;
 pub use mock::{
     ArgumentGuard, McpServer, MockCall, MockFault, MockNames, MockVerdict, MockedAnswer, MockedReply, MockedServer,
-    MockedTool, Mocks, PlayedMock, ServerSource, WantedArgument,
+    MockedTool, Mocks, PlayedMock, ServerSource, WantedArgument, variable_name,
 };
 pub use model_traffic::{GatewayMode, ModelTraffic, Spread};
 pub use nearest::{is_one_mistake, nearest};

@@ -94,6 +94,28 @@ pub enum ServerSource {
     Mock(MockedServer),
 }
 
+impl ServerSource {
+    /// Returns the variables of the machine that its texts refer to, each as often as it is written.
+    pub fn variables(&self) -> impl Iterator<Item = &str> {
+        let (texts, pairs): (&[String], _) = match self {
+            Self::Stdio { args, env, .. } => (args, env.as_slice()),
+            Self::Http { url, headers } => (std::slice::from_ref(url), headers.as_slice()),
+            Self::Mock(_) => (&[], [].as_slice()),
+        };
+        texts.iter().chain(pairs.iter().map(|(_, value)| value)).flat_map(|text| variables_in(text))
+    }
+}
+
+/// Returns the variables that `text` refers to as `${NAME}` or, as in the configuration, `${env.NAME}`.
+fn variables_in(text: &str) -> impl Iterator<Item = &str> {
+    text.split("${").skip(1).filter_map(|after| Some(variable_name(after.split_once('}')?.0)))
+}
+
+/// Returns the name of the variable in `${written}` in a text of an MCP server.
+pub fn variable_name(written: &str) -> &str {
+    written.strip_prefix("env.").unwrap_or(written)
+}
+
 /// A mocked MCP server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MockedServer {

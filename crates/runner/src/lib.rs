@@ -56,7 +56,7 @@ pub use place::{ChangedBudget, Place, PlaceState, Progress};
 pub use plan::{
     ArmSettings, CassetteSettings, Defaults, Earlier, Fork, JudgeSettings, Judging, LimitNames, LimitSettings,
     ModelChoice, PairwiseJudging, Plan, PlanRequest, PlannedCase, PlannedDecision, PlannedTrial, ReadScript, RetryOn,
-    RetrySettings, SandboxSettings, Settings, TrialResult, first_of_each_case, judged, plan,
+    RetrySettings, SandboxSettings, Settings, TrialResult, WITH_ISOLATION, first_of_each_case, judged, plan,
 };
 pub use pool::Pool;
 pub use recorded_model::recorded_reply;

@@ -15,6 +15,7 @@ mod planner;
 mod recorded_settings;
 mod request;
 mod sandboxes;
+mod scripts;
 mod settings;
 pub(crate) mod trial;
 mod variant;
@@ -34,6 +35,7 @@ pub(crate) use self::decisions::contract;
 pub use self::judging::{Judging, judged};
 pub use self::pairwise::PairwiseJudging;
 pub use self::request::{PlanRequest, ReadScript};
+pub use self::sandboxes::WITH_ISOLATION;
 pub use self::settings::{
     ArmSettings, CassetteSettings, Defaults, Fork, JudgeSettings, LimitNames, LimitSettings, RetryOn, RetrySettings,
     SandboxSettings, Settings,

@@ -208,6 +208,11 @@ pub trait SandboxKind: Send + Sync {
         false
     }
 
+    /// Returns `true` if it isolates processes from the machine.
+    fn isolates(&self) -> bool {
+        true
+    }
+
     /// Returns `true` if processes can see folders at absolute paths that a case chooses.
     fn has_places(&self) -> bool {
         false

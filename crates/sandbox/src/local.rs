@@ -79,6 +79,10 @@ impl SandboxKind for Local {
         "a directory on this machine, with its own HOME, TMPDIR and environment"
     }
 
+    fn isolates(&self) -> bool {
+        false
+    }
+
     fn open(
         &self,
         host: &Host,

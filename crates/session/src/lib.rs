@@ -36,6 +36,7 @@ mod judgements;
 mod layer;
 mod masking;
 mod named_run;
+mod obstacles;
 mod origin;
 pub mod overrides;
 mod owner;

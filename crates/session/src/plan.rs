@@ -1,12 +1,12 @@
 //! Loading and planning: everything that happens before a run starts.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use mask::Mask;
-use model::{CassetteMode, Diagnostic, DiagnosticKind, Excerpt, ServerSource, Trials};
-use runner::{Plan, PlanRequest, PlannedTrial, ReadScript, Regrade, RegradeRequest, Selection};
+use model::{CassetteMode, Diagnostic, DiagnosticKind, Trials};
+use runner::{Plan, PlanRequest, ReadScript, Regrade, RegradeRequest, Selection};
 use script::RuntimeChoice;
 use sha2::{Digest, Sha256};
 use suite::{Coverage, Loaded, ProjectAgent};
@@ -15,6 +15,7 @@ use crate::error::Error;
 use crate::invocation::hash_of;
 use crate::javascript::runtime_for;
 use crate::masking::without_secrets;
+use crate::obstacles::{missing_programs, no_isolation, place_of_agent, sets_path, unset_variables};
 use crate::overrides::Overrides;
 use crate::path::shown;
 use crate::sandbox_choice::AUTO_SANDBOX;
@@ -141,6 +142,18 @@ impl Session {
         // A mistake in the file may be the reason.
         design.retain(|note| !all.iter().any(|problem| problem.is_error() && is_same_file(problem, note)));
         all.extend(missing_programs(self, &plan));
+        all.extend(no_isolation(self, &plan));
+        let unset = unset_variables(self, &plan).into_iter();
+        let unset: Vec<Diagnostic> = unset.filter(|one| !all.iter().any(|cause| one.follows_from(cause))).collect();
+        all.extend(unset);
+        explain_no_tests(&mut all);
+        if all.iter().any(Diagnostic::is_error) {
+            all.retain(|problem| problem.kind != DiagnosticKind::ScriptedCall);
+        }
+        if self.project.is_unread {
+            // Without the configuration, almost anything may seem wrong.
+            (all, design) = (self.diagnostics.clone(), Vec::new());
+        }
         self.mask_all(&settings, &mut all);
         let (spec, shard) = (spec.clone(), spec.shard());
         let cases_hash = shard.map(|_| cases_hash(&suites, &selection, &self.cwd));
@@ -225,6 +238,7 @@ impl Session {
     fn check_choices(&self, spec: &RunSpec) -> Result<(), Error> {
         check_sandbox(spec, self)?;
         check_source_repo(spec, self)?;
+        check_calibration(spec, self)?;
         if spec.cassette() == CassetteMode::Record && self.is_ci() {
             return Err(Error::usage("cassettes are not recorded in CI (the variable `CI` is set)")
                 .hint("record them on your machine and commit them; CI replays them with `--cassette replay`"));
@@ -321,6 +335,16 @@ fn check_source_repo(spec: &RunSpec, session: &Session) -> Result<(), Error> {
     Err(error.hint("`--source-repo` takes the path of a repository on this machine, or the URL of one"))
 }
 
+/// Checks that the calibration that the command line names exists, also if nothing is judged.
+fn check_calibration(spec: &RunSpec, session: &Session) -> Result<(), Error> {
+    let named = spec.overrides().judging.judge_calibration.as_ref().filter(|file| !file.is_empty());
+    match named.filter(|file| !session.cwd.join(file).exists()) {
+        Some(file) => Err(Error::usage(format!("there is no calibration `{file}`"))
+            .hint("`trialrun calibrate --output FILE` writes one")),
+        None => Ok(()),
+    }
+}
+
 /// Returns a warning if the run asks for a comparison without the skill, and no case has one.
 fn baseline_without_skill(overrides: &Overrides, plan: &Plan) -> Option<Diagnostic> {
     let has_subject = |case: &model::Case| case.subject.installed().is_some() || !case.variants.is_empty();
@@ -358,60 +382,40 @@ fn unused_limit(session: &Session, plan: &Plan) -> Option<Diagnostic> {
 /// work on one case, and forgetting it would leave the others untested.
 fn skipped_by_only(session: &Session, plan: &Plan) -> Vec<Diagnostic> {
     let mut files: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    // The cases that run are those that are marked.
+    let marked = |file: &str| {
+        let mut of_file = plan.trials.iter().map(|trial| &trial.case).filter(|case| &*case.source.file == file);
+        of_file.find(|case| case.skip.is_none()).map(|case| case.source.clone())
+    };
     let skipped = plan.trials.iter().map(|trial| &trial.case).filter(|case| suite::is_skipped_by_only(case));
     for case in skipped {
         files.entry(&*case.source.file).or_default().insert(&*case.id);
     }
     let error = |(file, cases): (&str, BTreeSet<&str>)| {
         let message = format!("`only: true` skips {} of `{file}`", report::counted(cases.len(), "other case"));
-        if session.is_ci() {
-            Diagnostic::error(message).help("remove `only: true`: in CI (the variable `CI` is set) every case must run")
-        } else {
-            Diagnostic::warning(message).help("remove `only: true` when the case is done; in CI it is an error")
-        }
+        let problem = match session.is_ci() {
+            true => Diagnostic::error(message)
+                .help("remove `only: true`: in CI (the variable `CI` is set) every case must run"),
+            false => {
+                Diagnostic::warning(message).help("remove `only: true` when the case is done; in CI it is an error")
+            }
+        };
+        Diagnostic { source: marked(file), ..problem }
     };
     files.into_iter().map(error).collect()
 }
 
-/// Returns a warning about each program of an agent or a server that is given by its name and is not on the `PATH` of
-/// this machine. Workers may be other machines.
-fn missing_programs(session: &Session, plan: &Plan) -> Vec<Diagnostic> {
-    let has_own_system = sandbox::find(&plan.settings.sandbox.kind).is_none_or(|kind| kind.has_own_system());
-    if has_own_system || session.project.workers.is_some() {
-        return Vec::new();
+/// Says in the error that there are no tests which file or folder with tests is not read, which then is no problem of its
+/// own.
+fn explain_no_tests(problems: &mut Vec<Diagnostic>) {
+    let is_unread = |problem: &Diagnostic| problem.kind == DiagnosticKind::UnreadTests;
+    let cause = problems.iter().find(|problem| is_unread(problem)).cloned();
+    let nothing = problems.iter_mut().find(|problem| problem.kind == DiagnosticKind::NoTests);
+    if let (Some(cause), Some(nothing)) = (cause, nothing) {
+        nothing.source = cause.source;
+        nothing.help.splice(0..0, cause.help);
+        problems.retain(|problem| !is_unread(problem));
     }
-    let mut found: HashMap<String, bool> = HashMap::new();
-    let mut missing: BTreeMap<String, Diagnostic> = BTreeMap::new();
-    let runs = plan.trials.iter().filter(|trial| trial.repetition == 1 && trial.case.skip.is_none());
-    for trial in runs {
-        let fixtures = &trial.case.fixtures;
-        // These may bring the program.
-        if !fixtures.setup_commands.is_empty() || sets_path(&fixtures.env) {
-            continue;
-        }
-        let of_servers = trial.mocks.servers.iter().filter(|server| !server.is_of_plugin);
-        let of_servers = of_servers.filter_map(|server| match &server.source {
-            ServerSource::Stdio { command, env, .. } if !sets_path(env) => {
-                Some((command.clone(), format!("the MCP server `{}`", server.name), server.place.clone()))
-            }
-            _ => None,
-        });
-        let of_agent = trial.config.as_deref().and_then(agent::named_program);
-        let of_agent = of_agent.map(|(name, place)| (name, format!("the agent `{}`", trial.arm.agent), place));
-        let is_mocked = |name: &str| trial.mocks.commands.iter().any(|mocked| mocked.name == name);
-        for (name, owner, place) in
-            of_servers.chain(of_agent).filter(|(name, ..)| !name.contains('/') && !is_mocked(name))
-        {
-            if *found.entry(name.clone()).or_insert_with_key(|name| session.host.find_program(name).is_some()) {
-                continue;
-            }
-            let problem =
-                Diagnostic::warning(format!("there is no program named `{name}` on the PATH, which {owner} runs"));
-            let problem = problem.at(place).help("install it, or write its path; without it, the trials are broken");
-            missing.insert(problem.to_string(), problem);
-        }
-    }
-    missing.into_values().collect()
 }
 
 /// Returns a warning about each vendor's agent whose program is not on this machine. The files are correct without it, so
@@ -439,20 +443,6 @@ pub fn missing_agents(session: &Session, plan: &Plan) -> Vec<Diagnostic> {
         }
     }
     missing.into_values().collect()
-}
-
-/// Returns where the agent of `trial` is set; `None` on the command line, and for the default agent.
-fn place_of_agent(trial: &PlannedTrial, plan: &Plan) -> Option<Excerpt> {
-    let settings = &plan.settings;
-    if !settings.arms.agents.is_empty() {
-        return None;
-    }
-    let of_case = trial.case.runner.agent.as_ref().map(|(_, place)| place);
-    of_case.or(settings.defaults.agent_source.as_ref()).cloned()
-}
-
-fn sets_path(variables: &[(String, String)]) -> bool {
-    variables.iter().any(|(name, _)| name == "PATH")
 }
 
 /// Returns the diagnostics about missing variables that the run needs.

@@ -86,7 +86,7 @@ impl Session {
                 // skills.
                 let is_project = here.file.is_some() || here.skills_dir.is_dir();
                 let is_ours = is_project || start.canonicalize().is_ok_and(|start| start.starts_with(&cwd));
-                if found.0.file.is_none() && is_ours { (here, here_problems) } else { found }
+                if found.0.file.is_none() && !found.0.is_unread && is_ours { (here, here_problems) } else { found }
             }
             None => (here, here_problems),
         };

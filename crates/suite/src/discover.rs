@@ -6,7 +6,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use model::decode::Problems;
-use model::{Diagnostic, Excerpt, nearest};
+use model::{Diagnostic, DiagnosticKind, Excerpt, nearest};
 use walkdir::{DirEntry, WalkDir};
 
 use crate::document::{self, Language};
@@ -118,7 +118,7 @@ pub fn nothing_there(request: &Request) -> Option<Diagnostic> {
     let problem = problem
         .help("name a file, a directory or a skill to run, or set `tests` or `skills_dir` in `trialrun.yaml`")
         .help("`trialrun init` creates a first test");
-    Some(problem)
+    Some(problem.of(DiagnosticKind::NoTests))
 }
 
 /// Returns the suite of the chosen skill, unless files were named with it.
@@ -325,6 +325,7 @@ fn unread(path: &Path, root: &Path) -> Option<Diagnostic> {
         None => format::FORMATS.iter().any(|format| (format.is_meant)(&text)),
     };
     let problem = Diagnostic::warning("this file is not read as a test because of its folder");
+    let problem = problem.of(DiagnosticKind::UnreadTests);
     is_meant.then(|| match FOLDERS.contains(&folder) {
         true => problem.help(
             "name it as a target, or move it to a folder that is searched: `tests` of a skill, or that of the project",

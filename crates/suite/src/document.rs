@@ -22,7 +22,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use model::decode::Problems;
-use model::{Diagnostic, Excerpt, Frontmatter, Node, NodeKind, Source, Span};
+use model::{Diagnostic, DiagnosticKind, Excerpt, Frontmatter, Node, NodeKind, Source, Span};
 
 pub use self::csv::read_csv;
 pub use self::toml::read_toml;
@@ -57,8 +57,10 @@ const MAX_DOCUMENT_BYTES: u64 = 256 << 20;
 /// Reads the file at `path`, which messages call `shown`, without its byte order mark. An unreadable file or invalid
 /// UTF-8 is reported with its location.
 pub fn open(path: &Path, shown: &str) -> Result<Arc<Source>, Box<Diagnostic>> {
-    let bytes = files::read_named(path, MAX_DOCUMENT_BYTES)
-        .map_err(|error| Diagnostic::error(format!("cannot read the file: {error}")).at(Excerpt::of_file(shown)))?;
+    let bytes = files::read_named(path, MAX_DOCUMENT_BYTES).map_err(|error| {
+        let problem = Diagnostic::error(format!("cannot read the file: {error}")).at(Excerpt::of_file(shown));
+        problem.of(DiagnosticKind::UnreadFile)
+    })?;
     let text = files::decode(bytes).map_err(|error| {
         let (text, offset) = error.guess();
         let source = Source::new(shown, text);

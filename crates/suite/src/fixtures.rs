@@ -31,7 +31,9 @@ impl Block {
         let file = |item: &Node, problems: &mut Problems| file(item, base, problems);
         let extends = extends(&mut fields, problems);
         let git_init = fields.boolean("git_init", problems);
+        let absolute = fields.get("workdir").or_else(|| fields.get("outside"));
         let rest = Fixtures {
+            absolute_source: absolute.map(Node::excerpt),
             directories: directories(&mut fields, problems),
             workdir: fields.get("workdir").and_then(|node| absolute_path(node, "`workdir`", problems)),
             outside: each(&mut fields, "outside", problems, |item, problems| outer_folder(item, base, problems)),
@@ -60,6 +62,7 @@ impl Block {
         let (rest, other) = (&mut self.rest, &other.rest);
         rest.git_branch = other.git_branch.clone().or_else(|| rest.git_branch.take());
         rest.workdir = other.workdir.clone().or_else(|| rest.workdir.take());
+        rest.absolute_source = other.absolute_source.clone().or_else(|| rest.absolute_source.take());
         rest.directories.extend_from_slice(&other.directories);
         rest.outside.extend_from_slice(&other.outside);
         rest.copy_trees.extend_from_slice(&other.copy_trees);

@@ -152,6 +152,15 @@ fn server(node: &Node, directory: &Path, problems: &mut Problems) -> Option<Serv
                 false => text,
             };
             let is_path = command.contains('/');
+            let is_file = is_path && path::resolve(directory, &command).exists();
+            if let (false, Some((program, rest))) = (is_file, command.trim().split_once(char::is_whitespace))
+                && let Some(node) = node.get("command")
+            {
+                let rest: Vec<&str> = rest.split_whitespace().collect();
+                let problem = node.warning("`command` is the name of a program, without its arguments");
+                let help = format!("write `command: {program}` and `args: [{}]`", rest.join(", "));
+                problems.push(problem.help(help));
+            }
             let command = local(command, is_path);
             let args = args.unwrap_or_default();
             let args = args.into_iter().map(|arg| {

@@ -13,9 +13,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use llm::{Block, Conversation, Message, Model, Reply, Request, Role, StopReason, ToolSpec};
-use model::{AuxiliaryUsage, Diagnostic, Ending, Step, Tokens, ToolCall, ToolResult, Usage, UserMessage, nearest};
+use model::{
+    AuxiliaryUsage, Case, Diagnostic, Ending, Mocks, ServerSource, Step, Tokens, ToolCall, ToolResult, Usage,
+    UserMessage, nearest,
+};
 use sandbox::{BoxFuture, Breakage, Host, Sandbox};
-use serde_json::Map;
+use serde_json::{Map, Value};
 
 pub(super) use self::access::FileAccess;
 use self::permission::{PermissionDecision, Permissions};
@@ -48,6 +51,22 @@ static DESCRIPTION: Description = Description {
 impl Agent for Chat {
     fn description(&self) -> &Description {
         &DESCRIPTION
+    }
+
+    fn offered_tools(&self, case: &Case, mocks: &Mocks) -> Option<Vec<ToolSpec>> {
+        if case.all_tools().next().is_some() {
+            return None;
+        }
+        let mut tools: Vec<ToolSpec> = tool::TOOLS.iter().map(spec).collect();
+        for server in &mocks.servers {
+            let ServerSource::Mock(mock) = &server.source else { return None };
+            tools.extend(mock.tools.iter().map(|tool| ToolSpec {
+                name: format!("mcp__{}__{}", server.name, tool.name),
+                input_schema: tool.input_schema.clone().map_or(Value::Null, Value::Object),
+                ..ToolSpec::default()
+            }));
+        }
+        Some(tools)
     }
 
     fn check_argument(&self, argument: Option<&str>, _state: &Arc<RunState>) -> Vec<Diagnostic> {
@@ -164,6 +183,16 @@ enum Chosen {
     Server(usize),
 }
 
+/// Returns `tool` as the model gets it.
+fn spec(tool: &tool::Tool) -> ToolSpec {
+    ToolSpec {
+        name: tool.name.to_owned(),
+        description: Some(tool.description.to_owned()),
+        input_schema: tool.schema(),
+        extra: Map::new(),
+    }
+}
+
 impl ChatSession {
     fn open(session_context: SessionContext, own_tools: OwnTools, servers: Servers) -> Result<Self, Breakage> {
         let session_id = session_context.session_id("chat");
@@ -175,12 +204,7 @@ impl ChatSession {
         let access = Arc::new(FileAccess::for_sandbox(sandbox.as_ref()));
         let skills = InstalledSkill::all(&access);
         let permissions = Permissions::from_setup(&session_context.setup).with_servers(&session_context.servers);
-        let tools = tool::TOOLS.iter().filter(|tool| permissions.has(tool.name)).map(|tool| ToolSpec {
-            name: tool.name.to_owned(),
-            description: Some(tool.description.to_owned()),
-            input_schema: tool.schema(),
-            extra: Map::new(),
-        });
+        let tools = tool::TOOLS.iter().filter(|tool| permissions.has(tool.name)).map(spec);
         let others = own_tools.specs().chain(servers.specs()).filter(|spec| permissions.has(&spec.name)).cloned();
         let tools = tools.chain(others).collect();
         let can_load = permissions.has("Skill");

@@ -120,6 +120,12 @@ pub fn named_program(configured: &Configured) -> Option<(String, Excerpt)> {
     Some((program, command.excerpt()))
 }
 
+/// Returns the program in the command line `subprocess:COMMAND`, if it is given by its name.
+pub fn named_in_argument(agent: &str, argument: Option<&str>) -> Option<String> {
+    let config = ProgramConfig::from_argument(argument.filter(|_| agent == DESCRIPTION.name)).ok()?;
+    config.words.into_iter().next().filter(|program| !program.contains('/'))
+}
+
 /// Returns a warning about a file that the command of an agent in the sandbox names and that does not exist. `command` is
 /// the setting with the command, if there is one.
 pub(crate) fn missing_in_sandbox(

@@ -392,3 +392,15 @@ fn the_agent_can_sign_in_to_the_source_repository_only_if_allowed() {
     let ran = project.run(&["run", "skills/sun", "--source-repo", &origin, "--lend-git-sign-in"]).exits(2);
     assert!(ran.err.contains("`--lend-git-sign-in` needs `--remote real`"), "{}", ran.err);
 }
+
+#[test]
+fn a_file_that_an_option_names_is_looked_for_even_if_nothing_needs_it() {
+    let project = twins();
+    for (arguments, message) in [
+        (["run", "skills/sun", "--judge-calibration", "nope.json"], "there is no calibration `nope.json`"),
+        (["run", "skills/sun", "--report", "json="], "the path of the report is empty in `json=`"),
+    ] {
+        let ran = project.run(&arguments).exits(2);
+        assert!(ran.err.contains(message), "{}", ran.output());
+    }
+}

@@ -35,9 +35,12 @@ fn nothing_runs_in_a_project_without_what_it_requires() {
     let project = Project::new(PROGRAM);
     project.write("trialrun.yaml", "sandbox: { require: [filesystem] }\n");
     project.write("scenarios/s.yaml", "scenario: s\nsystem_prompt: p\nuser_prompt: Hi\nagent: fake\nassertions:\n  - { id: a, type: output_contains, pattern: Hi }\n");
-    let ran = project.run(&["run", "--sandbox", "local"]).exits(3);
-    assert!(ran.err.contains("filesystem"), "{}", ran.output());
-    assert!(!ran.out.contains("passed"), "{}", ran.output());
+    for arguments in [["run", "--sandbox", "local"].as_slice(), &["run", "--dry-run", "--sandbox", "local"]] {
+        let ran = project.run(arguments).exits(2);
+        assert!(ran.err.contains("trialrun.yaml:1:21"), "{}", ran.output());
+        assert!(ran.err.contains("requires `filesystem` isolation"), "{}", ran.output());
+        assert!(!ran.out.contains("passed"), "{}", ran.output());
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! A script's expectations about a request.
 
-use model::nearest;
+use model::{Excerpt, nearest};
 
 use super::context::ScriptContext;
 use crate::Request;
@@ -16,6 +16,8 @@ pub(super) struct Expectation {
     pub(super) not_contains: Vec<String>,
     pub(super) tools_include: Vec<String>,
     pub(super) tools_exclude: Vec<String>,
+    /// Location of `tools_include`.
+    pub(super) tools_source: Option<Excerpt>,
 }
 
 /// Result of one condition, with its reason.
@@ -144,6 +146,7 @@ mod tests {
             not_contains: vec!["rm -rf".into()],
             tools_include: vec!["Bash".into()],
             tools_exclude: vec!["Write".into()],
+            tools_source: None,
         };
         let results = check(&expectation);
         assert_eq!(results.len(), 9);
@@ -162,6 +165,7 @@ mod tests {
             not_contains: one("wc"),
             tools_include: one("bash"),
             tools_exclude: one("Bash"),
+            tools_source: None,
         };
         let expected = [
             "the model is `m1`, not `m2`",

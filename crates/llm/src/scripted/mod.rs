@@ -24,6 +24,7 @@ mod conversation;
 mod expectation;
 mod fault;
 mod playback;
+mod preview;
 mod read;
 mod step;
 #[cfg(test)]

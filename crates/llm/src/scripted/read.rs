@@ -147,9 +147,10 @@ fn call(node: &Node, problems: &mut Problems) -> Option<Call> {
     };
     let id = fields.text("id", problems);
     let is_offered = fields.boolean("offered", problems).unwrap_or(true);
-    let place = fields.get("name").map_or_else(|| node.excerpt(), Node::excerpt).to_string();
+    let place = fields.get("name").map_or_else(|| node.excerpt(), Node::excerpt);
+    let input_place = fields.get("input").map_or_else(|| place.clone(), Node::excerpt);
     fields.finish(problems);
-    Some(Call { name: name?, input, id, is_offered, place })
+    Some(Call { name: name?, input, id, is_offered, place, input_place })
 }
 
 /// Warns about texts in the arguments `node` that begin with a misspelt placeholder of the sandbox.
@@ -316,6 +317,7 @@ fn expectation(node: &Node, problems: &mut Problems) -> Option<Expectation> {
         not_contains: one_or_more(&mut fields, "not_contains", problems),
         tools_include: tools(&mut fields, "tools_include", problems),
         tools_exclude: tools(&mut fields, "tools_exclude", problems),
+        tools_source: fields.get("tools_include").map(Node::excerpt),
     };
     if matches!(&node.kind, NodeKind::Map(entries) if entries.is_empty()) {
         problems.push(node.error("`expect_request` expects nothing"));
@@ -483,16 +485,9 @@ steps:
         let warnings: Vec<&str> = script.warnings.iter().map(|warning| warning.message.as_str()).collect();
         assert_eq!(warnings, ["`delay: 30` has no unit and is read as 30 seconds"]);
         let [first, second, third] = &script.steps[..] else { panic!("{script:?}") };
-        assert_eq!(
-            first.tools,
-            [Call {
-                name: "Bash".into(),
-                input: Value::Object(Map::new()),
-                id: None,
-                is_offered: true,
-                place: "s.yaml:1:39".into(),
-            }]
-        );
+        let [call] = &first.tools[..] else { panic!("{first:?}") };
+        assert_eq!((call.name.as_str(), &call.input), ("Bash", &Value::Object(Map::new())));
+        assert_eq!((&call.id, call.is_offered, call.place.to_string().as_str()), (&None, true, "s.yaml:1:39"));
         assert_eq!(first.tokens, Tokens { input: 5, ..Tokens::default() });
         assert_eq!((first.delay, first.stop.clone()), (Duration::from_secs(30), Some(StopReason::Refusal)));
         assert_eq!((second.delay, second.times), (Duration::from_millis(500), Times::Exactly(3)));

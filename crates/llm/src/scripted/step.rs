@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use model::{Tokens, nearest};
+use model::{Excerpt, Tokens, nearest};
 use serde_json::Value;
 
 use super::context::ScriptContext;
@@ -41,8 +41,10 @@ pub(super) struct Call {
     pub(super) id: Option<String>,
     /// False if the script calls the tool although the agent does not offer it.
     pub(super) is_offered: bool,
-    /// Location `file:line:column` of its name, for messages.
-    pub(super) place: String,
+    /// Location of its name, for messages.
+    pub(super) place: Excerpt,
+    /// Location of its arguments.
+    pub(super) input_place: Excerpt,
 }
 
 /// Number of requests that a step answers.

@@ -282,6 +282,7 @@ impl<'a> Planner<'a> {
             return;
         }
         planned.recorded_settings = Arc::new(recorded_settings(&planned, settings));
+        self.check_script(&planned);
         let of = Arc::new(planned);
         self.trials.extend((1..=repetitions).map(|repetition| PlannedTrial { of: Arc::clone(&of), repetition }));
     }

@@ -181,12 +181,13 @@ fn check_program(server: &str, program: &str, env: &[(String, String)], sandbox:
         .map_err(|reason| Breakage::environment(format!("the MCP server `{server}` cannot start: {reason}")).for_good())
 }
 
-/// Replaces `${NAME}` by the value of the variable.
+/// Replaces `${NAME}` and `${env.NAME}` by the value of the variable.
 fn expanded<'h>(text: &str, server: &str, variable: impl Fn(&str) -> Option<&'h str>) -> Result<String, Breakage> {
     let mut expanded = String::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("${") {
         let Some((name, after)) = after.split_once('}') else { break };
+        let name = model::variable_name(name);
         let value = variable(name).ok_or_else(|| {
             let reason = format!("the MCP server `{server}` needs the variable `{name}`, which is not set");
             Breakage::environment(reason).for_good()

@@ -165,6 +165,7 @@ pub(super) fn with_common_fields(
         runner: Arc::new(runner(fields, file.directory(), problems)),
         required_isolation,
         network,
+        isolation_source: fields.get("sandbox").map(Node::excerpt),
         graded: fields.get("graded").map(|node| graded(node, file.directory(), problems)).unwrap_or_default(),
         canaries: fields.get("canaries").and_then(|node| canaries(node, problems)),
         faults: fields.get("faults").map_or_else(Vec::new, |node| faults(node, problems)),

@@ -66,7 +66,13 @@ pub fn read(
                     agents.extend(agent(name.value.clone(), node, missing, root, problems));
                 }
             }
-            _ => problems.push(node.error(format!("`agents` must be a map of agents, not {}", node.kind_name()))),
+            _ => {
+                let problem = node.error(format!("`agents` must be a map of agents, not {}", node.kind_name()));
+                problems.push(problem.help("write `agents: { NAME: { type: … } }`"));
+                // The mistake is reported once, not also where such an agent is chosen.
+                let items = if let NodeKind::List(items) = &node.kind { items.as_slice() } else { &[] };
+                agents.extend(items.iter().filter_map(|item| of_list(item, root)));
+            }
         }
     }
     // If there is only one agent, it is the default.
@@ -98,6 +104,15 @@ pub fn read(
         None => {}
     }
     (agents, default)
+}
+
+/// Returns the agent in an item of a list, with its name.
+fn of_list(item: &Node, root: &Path) -> Option<ProjectAgent> {
+    let (name, mut node) = (item.get("name")?.as_str()?.to_owned(), item.clone());
+    if let NodeKind::Map(entries) = &mut node.kind {
+        entries.retain(|(key, _)| key.value != "name");
+    }
+    Some(ProjectAgent { name, node, missing: Vec::new(), directory: root.to_owned() })
 }
 
 fn agent(

@@ -153,7 +153,8 @@ pub(super) fn keep_one<T>(
 ) {
     match (&first, second) {
         (Some(_), Some(second)) => {
-            problems.push(model::Diagnostic::error(format!("{what} are the same; give one of them")).at(second.source));
+            let message = format!("{what} set the same; give one of them");
+            problems.push(model::Diagnostic::error(message).at(second.source));
         }
         (None, second) => *first = second,
         (Some(_), None) => {}

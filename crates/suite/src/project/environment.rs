@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use model::decode::Problems;
-use model::{Diagnostic, Node, NodeKind, nearest};
+use model::{Diagnostic, DiagnosticKind, Node, NodeKind, nearest};
 
 use crate::module_tree::{FUNCTION, REGEX};
 
@@ -106,6 +106,7 @@ impl Filling<'_> {
         node.error(format!("`{}` needs the `{name}` variable, which {state}", self.way.join(".")))
             .suggest(near)
             .help(format!("set `{name}` in the environment of this command"))
+            .of(DiagnosticKind::UnsetVariable(name.to_owned()))
     }
 
     fn report(&mut self, problem: Diagnostic) {

@@ -63,12 +63,7 @@ pub fn in_directory(directory: &Path, cwd: &Path, problems: &mut Problems) -> Op
     // Pipes and devices are included: reading one reports that it is not a regular file.
     let is_there = |name: &str| std::fs::metadata(directory.join(name)).is_ok_and(|meta| !meta.is_dir());
     let mut found = FILES.iter().filter(|(name, _)| is_there(name));
-    let Some((first, dialect)) = found.next() else {
-        if directory == cwd {
-            problems.extend(misnamed(directory));
-        }
-        return None;
-    };
+    let (first, dialect) = found.next()?;
     if let Some((second, other)) = found.next() {
         let at = Excerpt::of_file(shown(&directory.join(second), cwd));
         if other == dialect {
@@ -82,8 +77,8 @@ pub fn in_directory(directory: &Path, cwd: &Path, problems: &mut Problems) -> Op
     Some(Found { path: directory.join(first), dialect: *dialect })
 }
 
-/// Reports files in `directory` whose names are nearly those of a configuration.
-fn misnamed(directory: &Path) -> Problems {
+/// Reports files in `directory` whose names are nearly those of a configuration. Nothing may run without it.
+pub fn misnamed(directory: &Path, cwd: &Path) -> Problems {
     const EXTENSIONS: [&str; 11] = ["yaml", "yml", "json", "jsonc", "toml", "ts", "mts", "cts", "js", "mjs", "cjs"];
     let near = |name: &String| {
         let (stem, extension) = name.rsplit_once('.')?;
@@ -92,17 +87,29 @@ fn misnamed(directory: &Path) -> Problems {
         let right = if extension == "jsonc" { "trialrun.config.json" } else { own.unwrap_or("trialrun.yaml") };
         (is_config && !stem.ends_with(".d") && EXTENSIONS.contains(&extension)).then_some(right)
     };
-    // A report or a schema may have such a name, too.
-    let has_settings = |name: &str| {
-        let text = document::guess(&directory.join(name)).unwrap_or_default();
-        ["agent", "defaults", "judge", "skills_dir"].iter().any(|key| text.contains(key)) && !text.contains("schema\"")
-    };
     let report = |name: String| {
-        let right = near(&name).filter(|_| has_settings(&name))?;
-        let problem = Diagnostic::warning("this file is not read as the configuration because of its name");
-        Some(problem.at(Excerpt::of_file(name)).help(format!("did you mean `{right}`?")))
+        let right = near(&name).filter(|_| has_settings(&directory.join(&name)))?;
+        let problem = Diagnostic::error("this file is not read as the configuration because of its name");
+        let problem = problem.at(Excerpt::of_file(shown(&directory.join(&name), cwd)));
+        Some(problem.help(format!("did you mean `{right}`?")))
     };
     names_in(directory).into_iter().filter_map(report).collect()
+}
+
+/// Returns `true` if the file at `path` looks like a configuration. A report, a schema or a module of the project's own may
+/// have a name like it, too.
+fn has_settings(path: &Path) -> bool {
+    const KEYS: [&str; 5] = ["agent", "agents", "defaults", "judge", "skills_dir"];
+    let text = document::guess(path).unwrap_or_default();
+    let has_key = || KEYS.iter().any(|key| text.contains(key));
+    if let Some(language) = Language::from_path(path) {
+        let read = document::read(&Source::new("", &*text), language, &mut Problems::new());
+        let is_set = |node: Node| KEYS.iter().any(|key| node.get(key).is_some()) && node.get("schema").is_none();
+        return read.map_or_else(has_key, is_set);
+    }
+    let is_module = path.extension().and_then(|extension| extension.to_str()).is_some_and(|name| name.ends_with('s'));
+    let exports = || ["export default", "module.exports"].iter().any(|form| text.contains(form));
+    has_key() && (!is_module || exports())
 }
 
 /// Returns the allowed names for a configuration.

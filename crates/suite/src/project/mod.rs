@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use model::decode::{Fields, Problems};
-use model::{Canaries, Diagnostic, Excerpt, Mocks, Node, NodeKind, Requirement};
+use model::{Canaries, Diagnostic, DiagnosticKind, Excerpt, Mocks, Node, NodeKind, Requirement, nearest};
 use script::RuntimeChoice;
 
 use self::environment::Missing;
@@ -25,6 +25,7 @@ use crate::misplaced;
 use crate::mocks::mocks;
 use crate::module_tree::FUNCTION;
 use crate::path::{self, shown};
+use crate::skills::names_in;
 
 pub use self::agents::ProjectAgent;
 pub use self::defaults::Defaults;
@@ -53,6 +54,9 @@ pub struct Project {
     pub root: PathBuf,
     /// Configuration file, if there is one.
     pub file: Option<PathBuf>,
+    /// True if there is a configuration that could not be read at all. Whatever it sets is missing, so problems with the
+    /// tests may only follow from that.
+    pub is_unread: bool,
     /// Contents of this file, with references to the environment resolved as far as possible. It contains secrets.
     pub tree: Option<Node>,
     /// Folder that contains the skills, absolute.
@@ -132,19 +136,27 @@ impl Project {
         environment: &Environment,
         library_of: &dyn Fn(&Path) -> script::Library,
     ) -> (Self, Vec<Diagnostic>) {
-        let mut problems = Problems::new();
+        let (mut problems, mut is_unread) = (Problems::new(), false);
         let start = path::resolve(cwd, start);
         for directory in start.ancestors() {
-            let Some(found) = file::in_directory(directory, cwd, &mut problems) else { continue };
-            let mut project = Self::bare(directory);
-            if let Some(written) = file::read(&found.path, cwd, &library_of(directory), &mut problems) {
-                project.read(&written, found.dialect, cwd, environment, &mut problems);
+            let Some(found) = file::in_directory(directory, cwd, &mut problems) else {
+                if directory.starts_with(cwd) {
+                    let misnamed = file::misnamed(directory, cwd);
+                    is_unread |= !misnamed.is_empty();
+                    problems.extend(misnamed);
+                }
+                continue;
+            };
+            let mut project = Self { is_unread, ..Self::bare(directory) };
+            match file::read(&found.path, cwd, &library_of(directory), &mut problems) {
+                Some(written) => project.read(&written, found.dialect, cwd, environment, &mut problems),
+                None => project.is_unread = true,
             }
             project.file = Some(found.path);
             problems.sort_by_key(|problem| problem.source.as_ref().map(|place| (place.line, place.column)));
             return (project, problems);
         }
-        (Self::bare(&start), problems)
+        (Self { is_unread, ..Self::bare(&start) }, problems)
     }
 
     /// Creates a project at `root` without a configuration file.
@@ -238,7 +250,8 @@ impl Project {
         let is_chosen = fields.get("agent").is_some();
         match &self.defaults.agent {
             Some(_) if is_chosen => {
-                defaults::keep_one(&mut self.defaults.agent, default, "`agent` in `defaults` and here", problems);
+                let what = "`agent` and `agent` in `defaults`";
+                defaults::keep_one(&mut self.defaults.agent, default, what, problems);
             }
             Some(_) => {}
             None => self.defaults.agent = default,
@@ -279,7 +292,10 @@ impl Project {
 fn there(folder: Setting<PathBuf>, cwd: &Path, problems: &mut Problems) -> PathBuf {
     if !folder.value.exists() {
         let message = format!("there is no directory `{}`", shown(&folder.value, cwd));
-        problems.push(Diagnostic::warning(message).at(folder.source));
+        let beside = folder.value.parent().map(names_in).unwrap_or_default();
+        let near = folder.value.file_name().and_then(|name| nearest(name.to_str()?, beside.iter().map(String::as_str)));
+        let problem = Diagnostic::warning(message).at(folder.source).suggest(near);
+        problems.push(problem.of(DiagnosticKind::UnreadTests));
     }
     folder.value
 }

@@ -39,7 +39,12 @@ fn the_nearest_parent_directory_wins_and_folders_are_relative_to_it() {
 fn a_configuration_with_a_name_that_is_nearly_right_is_reported() {
     for (name, text, right) in [
         ("trialrn.yaml", "agent: fake\n", Some("trialrun.yaml")),
+        ("trialrun.config.yaml", "agent: fake\n", Some("trialrun.yaml")),
+        (".trialrun.yaml", "defaults: { agent: fake }\n", Some("trialrun.yaml")),
         ("trialrun.toml", "agent = 'fake'\n", Some("trialrun.yaml")),
+        ("trialrun.ts", "export default { agent: 'fake' };\n", Some("trialrun.config.ts")),
+        ("trialrun.ts", "export const agent = 1;\n", None),
+        ("trialrun.yaml.json", "[{ \"agent\": \"fake\" }]", None),
         ("trialrun.json", "{\"agents\": {}}", Some("trialrun.config.json")),
         ("trialrun.json", "{\"schema\": \"trialrun.report/1\", \"agents\": []}", None),
         ("trialrun.d.ts", "export interface AgentHandle { agent: string }", None),
@@ -47,7 +52,9 @@ fn a_configuration_with_a_name_that_is_nearly_right_is_reported() {
     ] {
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(directory.path().join(name), text).unwrap();
-        let (_, problems) = Project::find(directory.path(), directory.path());
+        let (project, problems) = Project::find(directory.path(), directory.path());
+        assert_eq!(project.is_unread, right.is_some(), "{name}");
+        assert!(problems.iter().all(model::Diagnostic::is_error), "{name}");
         let helps: Vec<String> = problems.iter().flat_map(|problem| problem.help.clone()).collect();
         assert_eq!(
             helps,
@@ -374,15 +381,15 @@ fn a_single_agent_is_the_default_but_not_one_of_several() {
 #[test]
 fn settings_given_twice_are_errors() {
     for (text, expected) in [
-        ("agent: a\ndefaults: {agent: b}", "1:8: `agent` in `defaults` and here are the same; give one of them"),
+        ("agent: a\ndefaults: {agent: b}", "1:8: `agent` and `agent` in `defaults` set the same; give one of them"),
         (
             "eval: {parallelism: 2}\ndefaults: {jobs: 3}",
-            "1:21: `eval.parallelism` and `jobs` in `defaults` are the same; give one of them",
+            "1:21: `eval.parallelism` and `jobs` in `defaults` set the same; give one of them",
         ),
         ("defaults: {jobs: 3, parallelism: 2}", "1:21: `jobs` and `parallelism` are the same; give one of them"),
         (
             "sandbox: local\ndefaults: {sandbox: local}",
-            "1:10: `sandbox` and `sandbox` in `defaults` are the same; give one of them",
+            "1:10: `sandbox` and `sandbox` in `defaults` set the same; give one of them",
         ),
         ("agents: {http: {type: http}}\nagent: {type: http}", "2:8: `agents` also has a `http`"),
     ] {

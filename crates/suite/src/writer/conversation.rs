@@ -49,6 +49,7 @@ pub(super) fn write(case: &Case, format: WrittenFormat, parts: &mut Parts<'_>) -
         timeout_ms,
         trials,
         pass_rate,
+        isolation_source: _,
         required_isolation,
         network,
         graded,

@@ -66,6 +66,7 @@ impl<'a> Parts<'a> {
             env,
             workdir,
             outside,
+            absolute_source: _,
             source: _,
         } = fixtures;
         let mut map = Map::new();

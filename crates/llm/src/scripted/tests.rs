@@ -21,8 +21,9 @@ fn table(after: &str) -> Vec<String> {
 fn keys_read(text: &str) -> Vec<String> {
     let problems = Script::from_node(&specimen::node("s.yaml", text)).unwrap_err();
     let unknown = problems.iter().find(|problem| problem.message.starts_with("unknown key `zzzz`"));
-    let help = unknown.unwrap_or_else(|| panic!("{text}: {problems:#?}")).help.join("\n");
-    let mut keys: Vec<_> = help.trim_start_matches("known keys: ").split(", ").map(str::to_owned).collect();
+    let help = &unknown.unwrap_or_else(|| panic!("{text}: {problems:#?}")).help;
+    let known = help.iter().find_map(|line| line.strip_prefix("known keys: ")).unwrap();
+    let mut keys: Vec<_> = known.split(", ").map(str::to_owned).collect();
     keys.sort();
     keys
 }

@@ -169,6 +169,10 @@ impl SubprocessSession {
 
     /// Records output since the last answer, which does not belong to any message.
     async fn leftovers(&mut self, process: &mut Process, turn: &mut Turn) -> Result<(), Ending> {
+        // What it writes before it has the first message follows no answer.
+        if self.sent == 1 {
+            return Ok(());
+        }
         notice_output().await;
         for _ in 0..Notices::MAX_COUNT {
             let output = tokio::select! {

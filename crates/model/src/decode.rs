@@ -344,6 +344,13 @@ impl<'a> Fields<'a> {
     }
 }
 
+/// Adds the problem that a key is missing, unless a misspelt key that was reported is the reason.
+pub fn add_missing_key(problem: Diagnostic, problems: &mut Problems) {
+    if !problems.iter().any(|cause| problem.follows_from(cause)) {
+        problems.push(problem);
+    }
+}
+
 /// Adds `problem` with a key of the map `node`. If the key probably means one that is reported as missing in this map,
 /// both are one mistake, and `problem` takes its place.
 pub fn add_unknown_key(node: &Node, problem: Diagnostic, problems: &mut Problems) {

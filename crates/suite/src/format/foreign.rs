@@ -78,13 +78,6 @@ impl<'a> Reading<'a> {
         self.found.push(problem.help(format!("write `config: {{ {}: … }}`", name.value)));
     }
 
-    /// Adds the problem that a key is missing, unless a misspelt key is the reason.
-    pub(super) fn add_missing(&mut self, problem: Diagnostic) {
-        if !self.found.iter().any(|cause| problem.follows_from(cause)) {
-            self.found.push(problem);
-        }
-    }
-
     /// Records a key that has no effect.
     pub(super) fn ignore(&mut self, key: &str, consequence: &str, place: &Node) {
         self.keys.add(key.to_owned(), Treatment::Ignored, Some(consequence.to_owned()), place.excerpt());

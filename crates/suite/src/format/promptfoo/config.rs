@@ -1,6 +1,6 @@
 //! The configuration as a whole.
 
-use model::decode::Fields;
+use model::decode::{Fields, add_missing_key};
 use model::{Case, Node, NodeKind};
 
 use super::case::Product;
@@ -70,7 +70,7 @@ impl Reading<'_> {
             None => {
                 let mut problem = root.error("the configuration has no `prompts`").of_missing(&["prompts"]);
                 problem = problem.help("to send the variable `prompt` as it is, write `prompts: [\"{{prompt}}\"]`");
-                self.add_missing(problem);
+                add_missing_key(problem, &mut self.found);
                 Vec::new()
             }
         };
@@ -79,7 +79,8 @@ impl Reading<'_> {
             None if self.library.agent_is_chosen => Vec::new(),
             None => {
                 let problem = root.error("the configuration has no `providers`").of_missing(&["providers"]);
-                self.add_missing(problem.help("name an agent for the run, which replaces all providers"));
+                let problem = problem.help("name an agent for the run, which replaces all providers");
+                add_missing_key(problem, &mut self.found);
                 Vec::new()
             }
         };

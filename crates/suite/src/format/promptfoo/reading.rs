@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use model::decode::{Fields, Problems};
-use model::{Diagnostic, Node, NodeKind, Spanned};
+use model::{Node, NodeKind, Spanned};
 use template::Variables;
 
 use super::module::Modules;
@@ -71,13 +71,6 @@ impl<'a> Reading<'a> {
         }
         broken.extend(misspelt);
         broken
-    }
-
-    /// Adds the problem that a key is missing, unless a misspelt key is the reason.
-    pub(super) fn add_missing(&mut self, problem: Diagnostic) {
-        if !self.found.iter().any(|cause| problem.follows_from(cause)) {
-            self.found.push(problem);
-        }
     }
 
     /// Records a key that is refused, and returns the problem.

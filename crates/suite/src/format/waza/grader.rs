@@ -1,6 +1,6 @@
 //! Graders, each of which becomes an assertion.
 
-use model::decode::Fields;
+use model::decode::{Fields, add_missing_key};
 use model::{AssertionSpec, Node, NodeKind, nearest};
 
 use crate::coverage::Treatment;
@@ -160,7 +160,7 @@ impl Reading<'_> {
         self.close(&fields, path, &ignored, &refused);
         let Some(kind) = kind.or_else(|| assertions.is_some().then(|| "code".to_owned())) else {
             if fields.get("ref").is_none() {
-                self.add_missing(node.error("a grader has no `type`").of_missing(&["type"]));
+                add_missing_key(node.error("a grader has no `type`").of_missing(&["type"]), &mut self.found);
             }
             return;
         };

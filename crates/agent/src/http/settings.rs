@@ -211,7 +211,17 @@ fn body(fields: &mut Fields<'_>, problems: &mut Problems) -> Body {
     if let Some(node) = template {
         return match function(node) {
             Some(reference) => Body::Function(reference),
-            None => Body::template(node, problems),
+            None => {
+                let known = problems.len();
+                let body = Body::template(node, problems);
+                if problems.len() == known
+                    && !["message", "messages", "input", "vars", "script"].iter().any(|name| body.reaches(name))
+                {
+                    let problem = node.warning("no request would contain the user's message");
+                    problems.push(problem.help("write `{{ message }}` or `{{ messages }}` into `body_template`"));
+                }
+                body
+            }
         };
     }
     let is_messages = format.and_then(|node| decode::choice(node, "`request_format`", &FORMATS, problems));

@@ -40,7 +40,8 @@ fn all_problems_are_reported_together() {
     assert!(problems(&json!({"url": "http://"}))[0].starts_with("this is not a valid address: "));
     assert!(problems(&json!({"url": "chat.example"}))[0].contains("an address begins with"));
     let both = json!({"url": "http://a", "bodyTemplate": "{{ message }", "requestFormat": "legacy"});
-    assert_eq!(problems(&both).len(), 1, "{:?}", problems(&both));
+    let [_, unsent] = &problems(&both)[..] else { panic!("{:?}", problems(&both)) };
+    assert!(unsent.starts_with("no request would contain the user's message; write `{{ message }}`"), "{unsent}");
     let misspelt = json!({"url": "http://a", "bodyTemplate": {"q": "{{ mesage }}", "x": "{{ vars.y | nofilter }}"}});
     assert!(problems(&misspelt)[0].starts_with("`mesage` is not a request body variable; did you mean `message`?"));
     assert_eq!(

@@ -35,7 +35,7 @@ impl Pattern {
             return Self::from_literal(node, problems);
         }
         let written = node.as_str().unwrap_or_default();
-        if is_in_slashes(written) {
+        if is_in_slashes(written) || unknown_flag(written).is_some() {
             let message = format!("the slashes of `{written}` are part of the expression here");
             let help = "write the expression without them, and flags in front: `(?i)hello`";
             problems.push(node.warning(message).help(help));
@@ -164,6 +164,7 @@ mod tests {
         assert_eq!(problems("a^b"), [format!("/a^b/ {never}")]);
         assert_eq!(problems("/^hello"), [format!("//^hello/ {never}")]);
         assert_eq!(problems("/hello/i"), ["the slashes of `/hello/i` are part of the expression here"]);
+        assert_eq!(problems("/hello/I"), ["the slashes of `/hello/I` are part of the expression here"]);
         assert_eq!(problems("/git push/").len(), 1);
         for plain in ["^a$", "/hello", "/usr/bin/", "/node_modules.*/", "hello/i", "(?m)a\\n^b"] {
             assert_eq!(problems(plain), Vec::<String>::new(), "{plain}");

@@ -364,6 +364,6 @@ fn is_like_regex(text: &str) -> bool {
     let is_pattern = pattern.contains(['\\', '^', '$', '*', '+', '?', '[', '(', '|', ' ']);
     !pattern.is_empty()
         && !pattern.replace("\\/", "").contains('/')
-        && flags.chars().all(|flag| "dgimsuvy".contains(flag))
-        && (is_pattern || flags.contains('i'))
+        && flags.chars().all(|flag| "dgimsuvyGIMSUVY".contains(flag))
+        && (is_pattern || flags.contains(['i', 'I']))
 }

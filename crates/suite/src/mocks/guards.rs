@@ -72,7 +72,9 @@ pub(super) fn is_pattern(text: &str) -> bool {
 
 fn pattern(text: &str) -> Option<(&str, &str)> {
     let (source, flags) = text.strip_prefix('/')?.rsplit_once('/')?;
-    (!source.is_empty() && flags.chars().all(|flag| flag.is_ascii_lowercase())).then_some((source, flags))
+    // Flags in capitals are a mistake; a path may end with such a name.
+    let are_flags = flags.chars().all(|flag| flag.is_ascii_lowercase()) || matches!(flags, "G" | "I" | "M" | "S");
+    (!source.is_empty() && are_flags).then_some((source, flags))
 }
 
 fn literal(node: &Node, problems: &mut Problems) -> Option<String> {

@@ -62,7 +62,7 @@ impl RecordedTrial {
             CliError::usage(format!("the trial {} can no longer be run: its test or its arm has changed", row.id))
         })?;
         if !runner::is_recorded(planned, &prepared.plan.judging) {
-            let error = format!("the trial {} cannot be repeated: `{}` asks no model", row.id, planned.agent.name());
+            let error = format!("the trial {} cannot be repeated: it has no model traffic that is recorded", row.id);
             return Err(CliError::usage(error).hint("`trialrun run` runs the case again"));
         }
         let file = runner::cassette_file(planned, &prepared.plan.settings.cassettes);

@@ -153,14 +153,15 @@ impl<'a> Scope<'a> {
             Some(Mistake {
                 written: written.clone(),
                 message: message.clone(),
-                suggestion: Some(suggestion),
+                suggestion: Some(suggestion).filter(|suggestion| *suggestion != written),
                 is_doubtful,
             })
         };
         match (rest.chars().next(), nearest(word, ["input", "file"])) {
             (Some('.'), Some("input")) => {
-                let name = rest[1..].trim();
-                mistake(format!("{{{{input.{}}}}}", if name.is_empty() { "NAME" } else { name }), false)
+                // Items of a list are written with a dot.
+                let name = rest[1..].trim().replace('[', ".").replace(']', "");
+                mistake(format!("{{{{input.{}}}}}", if name.is_empty() { "NAME" } else { &name }), false)
             }
             (Some(':'), Some("file")) => mistake(format!("{{{{file:{}}}}}", rest[1..].trim()), false),
             (None, Some("input")) => mistake("{{input.NAME}}".to_owned(), true),
@@ -176,7 +177,7 @@ impl<'a> Scope<'a> {
 fn open(after: &str) -> Option<&str> {
     let path = after.trim_start().strip_prefix("input.")?;
     let end = path.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'))).unwrap_or(path.len());
-    let is_open = end > 0 && !path[end..].trim_start().starts_with("}}");
+    let is_open = end > 0 && !path[end..].trim_start().starts_with("}}") && !path[end..].starts_with('[');
     is_open.then(|| &after[..after.len() - path.len() + end])
 }
 
@@ -239,6 +240,7 @@ mod tests {
             ("{{file:{input.stat}}}", "`input_schema` has no argument `stat`".to_owned(), "{input.state}", false),
             ("{{inputs.state}}", as_it_is("{{inputs.state}}"), "{{input.state}}", false),
             ("{{ input. }}", as_it_is("{{ input. }}"), "{{input.NAME}}", false),
+            ("{{input.state[0]}}", as_it_is("{{input.state[0]}}"), "{{input.state.0}}", false),
             ("{{input}}", as_it_is("{{input}}"), "{{input.NAME}}", true),
             ("{{state}}", as_it_is("{{state}}"), "{{input.state}}", true),
             ("{{flie:open.json}}", as_it_is("{{flie:open.json}}"), "{{file:open.json}}", false),
@@ -256,6 +258,7 @@ mod tests {
         assert_eq!(message, "the call of a program has no `name`, only `args` and `line`");
         assert!(suggestion.is_empty() && !is_doubtful);
     }
+
     #[test]
     fn files_are_named_by_placeholders_without_arguments() {
         let named = named_files("{{file:a/b.json}} {{input.x}} {{file:{input.x}.json}} {{ file: c }} {{file");

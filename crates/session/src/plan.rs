@@ -405,8 +405,7 @@ fn skipped_by_only(session: &Session, plan: &Plan) -> Vec<Diagnostic> {
     files.into_iter().map(error).collect()
 }
 
-/// Says in the error that there are no tests which file or folder with tests is not read, which then is no problem of its
-/// own.
+/// Merges the warning about a file or folder that is not read into the error that there are no tests.
 fn explain_no_tests(problems: &mut Vec<Diagnostic>) {
     let is_unread = |problem: &Diagnostic| problem.kind == DiagnosticKind::UnreadTests;
     let cause = problems.iter().find(|problem| is_unread(problem)).cloned();

@@ -169,7 +169,7 @@ impl SubprocessSession {
 
     /// Records output since the last answer, which does not belong to any message.
     async fn leftovers(&mut self, process: &mut Process, turn: &mut Turn) -> Result<(), Ending> {
-        // What it writes before it has the first message follows no answer.
+        // Before the first message, there is no answer that the output could follow.
         if self.sent == 1 {
             return Ok(());
         }

@@ -846,8 +846,8 @@ mod tests {
         assert_eq!(
             first(&[same(), (vec![Passed], vec![Skipped]), (vec![Passed], vec![]), (vec![], vec![Passed])]),
             format!(
-                "No compared case changed: 1 of 1 case passed in both; case s::c2 has no result in {with} (1 skipped); case s::c3 is \
-                 only in {without}; case s::c4 is only in {with}."
+                "No compared case changed: 1 of 1 case passed in both; case s::c2 has no result in {with} (1 skipped); case \
+                 s::c3 is only in {without}; case s::c4 is only in {with}."
             )
         );
         assert_eq!(

@@ -64,6 +64,7 @@ impl Planner<'_> {
             }
         }
     }
+
     /// Reports a case that requires isolation that this kind of sandbox never has.
     fn check_isolation(&mut self, kind: &dyn SandboxKind, case: &Case) {
         if kind.isolates() {

@@ -18,9 +18,9 @@ const OF_TEXT: [&str; 6] = ["contains", "notContains", "matches", "notMatches", 
 /// An argument of an assertion that is something known.
 pub(super) struct KnownArgument {
     held: Held,
-    /// What has the assertions.
+    /// The object whose method the assertion is.
     holder: Held,
-    /// What of it is given, if it is not the whole.
+    /// The part of it that the assertion gets, such as `its text`; `None` if it gets all of it.
     part: Option<&'static str>,
     span: Span,
     /// Name of the assertion.

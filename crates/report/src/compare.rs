@@ -85,13 +85,9 @@ pub struct Comparison {
     /// Names of the cases that are not compared because they are in quarantine on at least one side.
     quarantined: BTreeSet<String>,
     /// Those of them that are in quarantine on the second side only.
-    newly_quarantined: BTreeSet<String>,
-    /// Outcomes of their trials on the second side, with their numbers.
-    results_in_quarantine: BTreeMap<Outcome, usize>,
+    newly_quarantined: quarantine::Moved,
     /// Those that are in quarantine on the first side only, and have trials on the second.
-    released: BTreeSet<String>,
-    /// Outcomes of their trials on the second side, with their numbers.
-    results_after_release: BTreeMap<Outcome, usize>,
+    released: quarantine::Moved,
     /// Cases that assert only whether the skill is used, which the arm without it cannot meet.
     about_skill: BTreeSet<String>,
     /// Number of trials in which the agent should have used the skill, if it never did.
@@ -116,30 +112,17 @@ impl Comparison {
     pub fn of(before: &[TrialRow], after: &[TrialRow], threshold: f64) -> Self {
         let [were, are] = [before, after].map(|trials| quarantine::cases(trials.iter()));
         let quarantined = were.union(&are).copied().collect();
-        let results = |cases: &quarantine::Cases<'_>| {
-            let (mut found, mut results) = (quarantine::Cases::new(), BTreeMap::new());
-            for trial in after.iter().filter(|trial| !is_baseline(trial) && quarantine::contains(cases, trial)) {
-                found.insert((trial.suite.as_str(), trial.case.as_str()));
-                *results.entry(trial.outcome).or_default() += 1;
-            }
-            (quarantine::names(&found), results)
-        };
-        let new = are.difference(&were).copied().collect();
-        let newly_quarantined = quarantine::names(&new);
-        let (_, results_in_quarantine) = results(&new);
-        let (released, results_after_release) = results(&were.difference(&are).copied().collect());
-        let under_test = |trial: &&TrialRow| !is_baseline(trial) && !quarantine::contains(&quarantined, trial);
-        let before: Vec<&TrialRow> = before.iter().filter(under_test).collect();
-        let after: Vec<&TrialRow> = after.iter().filter(under_test).collect();
+        let [before, after] =
+            [before, after].map(|trials| trials.iter().filter(|trial| !is_baseline(trial)).collect::<Vec<&TrialRow>>());
+        let moved = |cases: &quarantine::Cases<'_>| quarantine::Moved::of(cases, [&before, &after]);
+        let newly_quarantined = moved(&are.difference(&were).copied().collect());
+        let released = moved(&were.difference(&are).copied().collect());
+        let [before, after] = [before, after].map(|mut trials| {
+            trials.retain(|trial| !quarantine::contains(&quarantined, trial));
+            trials
+        });
         let comparison = Self::between([&before, &after], Dimension::Run, threshold);
-        Self {
-            quarantined: quarantine::names(&quarantined),
-            newly_quarantined,
-            results_in_quarantine,
-            released,
-            results_after_release,
-            ..comparison
-        }
+        Self { quarantined: quarantine::names(&quarantined), newly_quarantined, released, ..comparison }
     }
 
     /// Compares the trials of one run by agent or model: each value with the first one, if they have a case in common.
@@ -230,10 +213,8 @@ impl Comparison {
             names: None,
             runs: None,
             quarantined: BTreeSet::new(),
-            newly_quarantined: BTreeSet::new(),
-            results_in_quarantine: BTreeMap::new(),
-            released: BTreeSet::new(),
-            results_after_release: BTreeMap::new(),
+            newly_quarantined: quarantine::Moved::default(),
+            released: quarantine::Moved::default(),
             about_skill: BTreeSet::new(),
             unused: None,
             totals: totals::of(&cases, &decision),
@@ -423,8 +404,8 @@ impl Comparison {
     pub fn sentence(&self) -> String {
         let cases: Vec<PairedCase<'_>> = self.cases.iter().map(CaseChange::paired).collect();
         let mut left_out = Vec::new();
-        left_out.extend(quarantine::describe_new(&self.newly_quarantined, &self.results_in_quarantine));
-        left_out.extend(quarantine::describe_released(&self.released, &self.results_after_release));
+        left_out.extend(self.newly_quarantined.describe("newly in quarantine"));
+        left_out.extend(self.released.describe("no longer in quarantine"));
         let decide = |words: &Words<'_>| {
             let sentence = self.decision.sentence(words, &cases, &left_out, self.unused);
             let agent = self.agent.as_ref().map_or_else(String::new, |agent| format!("{agent}: "));
@@ -503,7 +484,7 @@ impl Comparison {
             "settings": settings::to_json(&self.settings),
             "cases": self.cases.iter().map(CaseChange::to_json).collect::<Value>(),
             "quarantined": self.quarantined,
-            "newly_quarantined": self.newly_quarantined,
+            "newly_quarantined": self.newly_quarantined.names,
             "about_skill_only": self.about_skill,
             "arms": self.arms.to_json(),
             "decisions": self.decisions.to_json(self.runs.as_deref()),

@@ -394,7 +394,7 @@ impl Preferences {
             (_, p) => {
                 let differences: Vec<f64> = self.cases.iter().filter_map(CasePreference::difference).collect();
                 let more = (p.is_some() && mean != 0.0).then(|| more_cases(&differences));
-                let more = more.map_or_else(String::new, |more| format!(" At this difference, {more}."));
+                let more = more.map_or_else(String::new, |more| format!(" To tell, {more}."));
                 format!(
                     "cannot tell yet whether {after} is preferred to {before}; {}.{more}",
                     won("it", counts.after, counts.before)

@@ -41,21 +41,40 @@ pub(super) fn describe(names: &BTreeSet<String>) -> String {
     format!("{} in quarantine ({})", counted(names.len(), "case"), named.join(", "))
 }
 
-/// Says which cases are newly in quarantine, and what became of their trials; `None` if there are none.
-pub(super) fn describe_new(names: &BTreeSet<String>, results: &BTreeMap<Outcome, usize>) -> Option<String> {
-    describe_change(names, "newly in quarantine", results)
+/// Cases whose quarantine began or ended between two runs.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(super) struct Moved {
+    pub(super) names: BTreeSet<String>,
+    /// Outcomes of their trials on each side, with their numbers.
+    results: [BTreeMap<Outcome, usize>; 2],
 }
 
-/// Says which cases are no longer in quarantine, and what became of their trials; `None` if there are none.
-pub(super) fn describe_released(names: &BTreeSet<String>, results: &BTreeMap<Outcome, usize>) -> Option<String> {
-    describe_change(names, "no longer in quarantine", results)
-}
+impl Moved {
+    /// Collects those of `cases` that have trials on the second of two `sides`, whose trials are under test.
+    pub(super) fn of(cases: &Cases<'_>, sides: [&[&TrialRow]; 2]) -> Self {
+        let found: Cases<'_> = sides[1].iter().map(|trial| key(trial)).filter(|key| cases.contains(key)).collect();
+        let results = sides.map(|trials| {
+            let mut results = BTreeMap::new();
+            for trial in trials.iter().filter(|trial| contains(&found, trial)) {
+                *results.entry(trial.outcome).or_default() += 1;
+            }
+            results
+        });
+        Self { names: names(&found), results }
+    }
 
-fn describe_change(names: &BTreeSet<String>, change: &str, results: &BTreeMap<Outcome, usize>) -> Option<String> {
-    let cases = match (names.len(), names.first()?) {
-        (1, name) => format!("case {name} is"),
-        (cases, _) => format!("{} are", counted(cases, "case")),
-    };
-    let results = results.iter().map(|(outcome, count)| format!("{count} {}", outcome.name()));
-    Some(format!("{cases} {change} ({})", results.collect::<Vec<_>>().join(", ")))
+    /// Says which cases these are, that they are `newly in quarantine` or another `change`, and what became of their
+    /// trials; `None` if there are none.
+    pub(super) fn describe(&self, change: &str) -> Option<String> {
+        let cases = match (self.names.len(), self.names.first()?) {
+            (1, name) => format!("case {name} is"),
+            (cases, _) => format!("{} are", counted(cases, "case")),
+        };
+        let [before, after] = self.results.each_ref().map(|results| {
+            let results = results.iter().map(|(outcome, count)| format!("{count} {}", outcome.name()));
+            results.collect::<Vec<_>>().join(", ")
+        });
+        let results = if before.is_empty() { after } else { format!("{after}; before: {before}") };
+        Some(format!("{cases} {change} ({results})"))
+    }
 }

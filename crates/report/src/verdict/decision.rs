@@ -534,8 +534,8 @@ impl Decision {
         let answer = |p_value: f64| format!("{} (p {})", chance(p_value), format::p_value(p_value));
         let these = self.same_cases_p_value.map(|p_value| format!("These cases: {}.", answer(p_value)));
         let others = (!self.is_sequential).then(|| {
-            let more = (passed.p_value >= UNLIKELY)
-                .then(|| format!("; at this difference, {}", more_cases(&self.nearest(direction))));
+            let more =
+                (passed.p_value >= UNLIKELY).then(|| format!("; to tell, {}", more_cases(&self.nearest(direction))));
             format!("Other cases like them: {}{}.", answer(passed.p_value), more.unwrap_or_default())
         });
         let answers: Vec<String> = [these, others].into_iter().flatten().collect();
@@ -686,9 +686,9 @@ pub(crate) fn more_cases(differences: &[f64]) -> String {
     let differing: Vec<f64> = differences.iter().copied().filter(|difference| difference.abs() > NOISE).collect();
     match cases_needed(&differing) {
         Some(cases) => {
-            format!("about {cases} cases that differ would be enough, instead of {}", differing.len())
+            format!("about {cases} cases that differ like these would be enough, instead of {}", differing.len())
         }
-        None => format!("more than {MAX_SUGGESTED_CASES} cases that differ would be needed"),
+        None => format!("more than {MAX_SUGGESTED_CASES} cases that differ like these would be needed"),
     }
 }
 
@@ -761,7 +761,7 @@ mod tests {
             (0..of).map(|index| (usize::from(index < with), usize::from(index < without))).collect()
         };
         let both = |answer: &str| format!("These cases: {answer}. Other cases like them: {answer}.");
-        let six = "at this difference, about 6 cases that differ would be enough, instead of 1.";
+        let six = "to tell, about 6 cases that differ like these would be enough, instead of 1.";
         let sure = both("very unlikely to be chance (p 0.004)");
         let likely = both("unlikely to be chance (p 0.031)");
         let open = "Cannot tell yet whether the skill helps";
@@ -895,8 +895,11 @@ mod tests {
             let repeated: Vec<f64> = differing.iter().copied().cycle().take(cases).collect();
             assert!(sign_flip(&repeated).unwrap() < UNLIKELY && cases > differing.len(), "{differing:?}: {cases}");
         }
-        assert_eq!(more_cases(&[1.0, 0.0, 0.0, 0.0]), "about 6 cases that differ would be enough, instead of 1");
-        assert_eq!(more_cases(&[1.0, -0.99]), "more than 1000 cases that differ would be needed");
+        assert_eq!(
+            more_cases(&[1.0, 0.0, 0.0, 0.0]),
+            "about 6 cases that differ like these would be enough, instead of 1"
+        );
+        assert_eq!(more_cases(&[1.0, -0.99]), "more than 1000 cases that differ like these would be needed");
     }
 
     #[test]

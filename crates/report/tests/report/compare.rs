@@ -127,7 +127,7 @@ fn outcomes(outcomes: &str, run: &str) -> Vec<TrialRow> {
 fn a_comparison_begins_with_a_sentence_and_decides() {
     let open = "Cannot tell yet whether the second run is better or worse: ";
     let both = |answer: &str| format!("These cases: {answer}. Other cases like them: {answer}");
-    let six = "at this difference, about 6 cases that differ would be enough, instead of";
+    let six = "to tell, about 6 cases that differ like these would be enough, instead of";
     for (before, after, regressed, sentence) in [
         (
             "pppppppp",
@@ -511,7 +511,7 @@ fn cases_in_quarantine_are_named_and_do_not_decide() {
         let comparison = Comparison::of(&before, &after, THRESHOLD);
         assert!(!comparison.has_regressed() && !comparison.has_regressions());
         let change = if after[0].quarantined { "newly" } else { "no longer" };
-        let change = format!("7 cases are {change} in quarantine (7 failed)");
+        let change = format!("7 cases are {change} in quarantine (7 failed; before: 7 passed)");
         assert_eq!(comparison.sentence(), format!("No compared case changed: 2 of 2 cases passed in both; {change}."));
         let note = "Not compared: 7 cases in quarantine (commit::case-00, commit::case-01, commit::case-02, \
                     commit::case-03, commit::case-04, 2 more).";

@@ -98,13 +98,13 @@ fn the_sentence_matches_the_pairs() {
         ),
         (
             "a a a",
-            "cannot tell yet whether the second run is preferred to the first run; it won 3 of 3 pairs and lost 0. At this \
-             difference, about 6 cases that differ would be enough, instead of 3.",
+            "cannot tell yet whether the second run is preferred to the first run; it won 3 of 3 pairs and lost 0. To tell, \
+             about 6 cases that differ like these would be enough, instead of 3.",
         ),
         (
             "aaaaaaaaaa",
-            "cannot tell yet whether the second run is preferred to the first run; it won 10 of 10 pairs and lost 0. At \
-             this difference, about 6 cases that differ would be enough, instead of 1.",
+            "cannot tell yet whether the second run is preferred to the first run; it won 10 of 10 pairs and lost 0. To \
+             tell, about 6 cases that differ like these would be enough, instead of 1.",
         ),
         (
             "a b u",

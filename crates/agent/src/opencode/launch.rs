@@ -23,6 +23,9 @@ const TITLE: &str = "trialrun";
 const CONFIG: &str = ".config/opencode";
 /// File for the addition to the system prompt, in [`CONFIG`].
 const INSTRUCTIONS: &str = "instructions.md";
+/// File in [`CONFIG`] with an empty table of models. OpenCode's own table names thousands of models, and each start reads
+/// it all, which is a third of the CPU time of a short trial.
+const MODELS: &str = "models.json";
 /// Lock file in [`CONFIG`] that, together with a folder `node_modules`, tells OpenCode that its package for plug-ins is
 /// installed. Otherwise each start would download it, although no plug-in needs it, and this would count as an attempt
 /// by the agent to reach that host.
@@ -142,6 +145,10 @@ fn environment(
         env.push(("OPENCODE_CONFIG_DIR".to_owned(), folder.to_string_lossy().into_owned()));
     }
     env.extend(provider.env.iter().cloned());
+    if provider.is_defined() {
+        let models = sandbox.home().join(CONFIG).join(MODELS);
+        env.push(("OPENCODE_MODELS_PATH".to_owned(), models.to_string_lossy().into_owned()));
+    }
     env.push(("OPENCODE_CONFIG_CONTENT".to_owned(), configuration(on, sandbox, provider, permission).to_string()));
     env
 }
@@ -234,6 +241,9 @@ fn lay_out(on: &SessionContext, home: &Path, provider: &Provider) -> io::Result<
     let folder = home.join(CONFIG);
     std::fs::create_dir_all(folder.join("node_modules"))?;
     std::fs::write(folder.join("package-lock.json"), INSTALLED)?;
+    if provider.is_defined() {
+        std::fs::write(folder.join(MODELS), "{}")?;
+    }
     if let Some(prompt) = &on.setup.system_prompt {
         std::fs::write(folder.join(INSTRUCTIONS), prompt)?;
     }
@@ -291,6 +301,7 @@ mod tests {
                 "OPENCODE_DISABLE_PROJECT_CONFIG",
                 "OPENCODE_DISABLE_EXTERNAL_SKILLS",
                 "OPENCODE_DISABLE_CLAUDE_CODE",
+                "OPENCODE_MODELS_PATH",
                 "OPENCODE_CONFIG_CONTENT",
             ]
         );
@@ -340,6 +351,18 @@ mod tests {
         context.case = Case { subject, definition: Definition::Plugin, ..(*context.case).clone() }.into();
         let config = config(&Launch::prepare("/bin/opencode".into(), &context).unwrap());
         assert_eq!(config["agent"], json!({"r": {"description": "d", "mode": "subagent", "prompt": "Review."}}));
+    }
+
+    #[test]
+    fn only_models_that_the_configuration_defines_do_without_opencodes_own_table() {
+        let stage = scripted(&[]);
+        let table = variable(&prepared(&stage), "OPENCODE_MODELS_PATH").map(std::fs::read_to_string);
+        assert_eq!(table.unwrap().unwrap(), "{}");
+        let is_named = |model| {
+            let launch = prepared(&vendor(&[("OPENAI_API_KEY", "sk-test")], model));
+            variable(&launch, "OPENCODE_MODELS_PATH").is_some()
+        };
+        assert_eq!((is_named("local-model"), is_named("openai/gpt-x")), (true, false));
     }
 
     #[test]

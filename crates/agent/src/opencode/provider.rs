@@ -122,6 +122,11 @@ impl Provider {
         self.config.as_ref().map(|(id, _)| id.as_str())
     }
 
+    /// Returns `true` if the configuration tells OpenCode all that it knows about the provider and its model.
+    pub(super) fn is_defined(&self) -> bool {
+        self.id().is_some_and(|id| [SCRIPTED, CUSTOM].contains(&id))
+    }
+
     /// Returns the provider for a scripted model, which is named after its file.
     fn scripted(base_url: &str, token: &str, name: Option<&str>, timeout_ms: u64) -> Self {
         let model = script_name(name.unwrap_or_default());

@@ -225,6 +225,14 @@ impl<'a> Fields<'a> {
         Some(value)
     }
 
+    /// Reports two names for the same key if both are present.
+    pub fn refuse_both(&mut self, first: &'static str, second: &'static str, problems: &mut Problems) {
+        if let (Some(_), Some(span)) = (self.get(first), self.key_span(second)) {
+            let message = format!("`{first}` and `{second}` are the same; give one of them");
+            problems.push(Diagnostic::error(message).at(self.node.source.excerpt(span)));
+        }
+    }
+
     /// Accepts unknown keys in this map.
     pub fn open(&mut self) {
         self.open = true;

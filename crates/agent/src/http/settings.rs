@@ -101,6 +101,7 @@ impl Settings {
         let parser = fields.get("response_parser").map_or(Parser::Usual, |node| parser(node, problems));
         let streaming = fields.boolean("streaming", problems);
         let stream = fields.boolean("stream", problems).or(streaming).unwrap_or(false);
+        fields.refuse_both("stream", "streaming", problems);
         let largest = fields.whole("max_response_bytes", 1, problems);
         let retries = retries(&mut fields, problems);
         let retry_on = fields.get("retry_on").map(|node| retry_on(node, problems)).unwrap_or_default();

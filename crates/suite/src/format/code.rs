@@ -197,9 +197,7 @@ fn options(
 fn reruns(fields: &mut Fields<'_>, problems: &mut Problems) -> Option<u32> {
     let reruns = fields.whole("reruns", 0, problems);
     let retries = fields.whole("retries", 0, problems);
-    if let (Some(_), Some(_), Some(node)) = (reruns, retries, fields.get("retries")) {
-        problems.push(node.error("`reruns` and `retries` are the same here; give one of them"));
-    }
+    fields.refuse_both("reruns", "retries", problems);
     reruns.or(retries).map(|reruns| u32::try_from(reruns).unwrap_or(u32::MAX))
 }
 

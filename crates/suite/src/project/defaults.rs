@@ -1,10 +1,9 @@
 //! `defaults` and `eval`: settings for cases that do not have their own.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use model::decode::{Fields, Problems};
-use model::{CassetteMode, Excerpt, GatewayMode, Node, NodeKind, PassRate, PermissionMode, Trials};
+use model::{CassetteMode, Excerpt, GatewayMode, Node, PassRate, PermissionMode, Trials};
 
 use super::file::Dialect;
 use super::{Setting, sections, setting, text, whole};
@@ -77,7 +76,7 @@ impl Defaults {
     fn read_agent(&mut self, fields: &mut Fields<'_>, root: &Path, problems: &mut Problems) {
         let agent = fields.text("agent", problems).map(|name| model_name::agent(name, root));
         let runtime = fields.text("runtime", problems).map(|name| model_name::agent(name, root));
-        refuse_both(fields, "agent", "runtime", problems);
+        fields.refuse_both("agent", "runtime", problems);
         self.agent = setting(agent, "agent", fields).or(setting(runtime, "runtime", fields));
     }
 
@@ -95,7 +94,7 @@ impl Defaults {
         let token_budget = fields.positive("token_budget", problems);
         self.token_budget = setting(token_budget, "token_budget", fields);
         let (jobs, parallelism) = (whole(fields, "jobs", 1, problems), whole(fields, "parallelism", 1, problems));
-        refuse_both(fields, "jobs", "parallelism", problems);
+        fields.refuse_both("jobs", "parallelism", problems);
         self.jobs = jobs.or(parallelism);
         self.retries = whole(fields, "retries", 0, problems);
         self.reruns = whole(fields, "reruns", 0, problems);
@@ -120,7 +119,7 @@ impl Defaults {
         keep_one(&mut self.jobs, parallelism, "`eval.parallelism` and `jobs` in `defaults`", problems);
         let reruns = whole(&mut fields, "reruns", 0, problems);
         let retries = whole(&mut fields, "retries", 0, problems);
-        refuse_both(&mut fields, "reruns", "retries", problems);
+        fields.refuse_both("reruns", "retries", problems);
         if let Some(written) = fields.get("retries").filter(|_| dialect != Dialect::Fabrik) {
             let warning =
                 written.warning("`eval.retries` reruns failed trials; the setting is called `reruns` everywhere else");
@@ -158,13 +157,5 @@ pub(super) fn keep_one<T>(
         }
         (None, second) => *first = second,
         (Some(_), None) => {}
-    }
-}
-
-/// Reports two names for the same key if both are present.
-fn refuse_both(fields: &mut Fields<'_>, first: &'static str, second: &'static str, problems: &mut Problems) {
-    if let (Some(_), Some(span)) = (fields.get(first), fields.key_span(second)) {
-        let place = Node { kind: NodeKind::Null, span, tag: None, source: Arc::clone(&fields.node().source) };
-        problems.push(place.error(format!("`{first}` and `{second}` are the same; give one of them")));
     }
 }

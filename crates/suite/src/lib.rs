@@ -45,6 +45,7 @@ mod project;
 mod reference;
 mod request;
 mod shared_fixtures;
+mod shell;
 mod skill;
 mod skills;
 mod table;

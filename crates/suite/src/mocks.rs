@@ -4,6 +4,7 @@ mod folder;
 mod guards;
 mod names;
 mod schema;
+mod values;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use model::{
     PlayedMock, ServerSource, WantedArgument,
 };
 
+use crate::shell::variable_in_capitals;
 use crate::{model_name, path};
 
 pub use self::folder::{MockFolder, read as read_folders};
@@ -44,6 +46,9 @@ const ANSWER_SYNONYMS: [(&str, &str); 10] = [
     ("responses", "answers"),
     ("answer", "answers"),
 ];
+
+/// Keys that belong to one answer.
+const OF_ANSWERS: [&str; 4] = ["args", "delay", "abort_when", "model"];
 
 /// Reads the servers and programs of a map, if it has any. Paths are relative to `directory`.
 pub fn mocks(fields: &mut Fields<'_>, directory: &Path, problems: &mut Problems) -> Mocks {
@@ -137,6 +142,7 @@ fn server(node: &Node, directory: &Path, problems: &mut Problems) -> Option<Serv
     let wrong = |key: &str, of: &str| node.get(key).map(|node| node.error(format!("`{key}` belongs to `{of}`")));
     let belongs = [("args", "command"), ("env", "command"), ("headers", "url"), ("instructions", "tools")];
     problems.extend(belongs.into_iter().filter(|(_, of)| given != [*of]).filter_map(|(key, of)| wrong(key, of)));
+    report_variables(node, problems);
     let pairs = |map: Option<Vec<(String, model::Spanned<String>)>>| {
         map.unwrap_or_default().into_iter().map(|(key, value)| (key, value.value)).collect()
     };
@@ -205,6 +211,22 @@ fn server(node: &Node, directory: &Path, problems: &mut Problems) -> Option<Serv
     })
 }
 
+/// Warns about `$NAME` in the texts of a real server in which only `${NAME}` is replaced.
+fn report_variables(node: &Node, problems: &mut Problems) {
+    let values = |key: &str| match node.get(key).map(|values| &values.kind) {
+        Some(NodeKind::Map(entries)) => entries.iter().map(|(_, value)| value).collect(),
+        _ => Vec::new(),
+    };
+    // Within other text, a variable may be what the program wants.
+    let of_program = values("env").into_iter().filter(|value| value.as_str().is_some_and(|text| text.starts_with('$')));
+    for value in values("headers").into_iter().chain(node.get("url")).chain(of_program) {
+        if let Some(name) = value.as_str().and_then(variable_in_capitals) {
+            let problem = value.warning(format!("the variable `{name}` is not filled in here"));
+            problems.push(problem.help(format!("write `${{{name}}}` for the value of the variable")));
+        }
+    }
+}
+
 fn mocked_tools(node: &Node, directory: &Path, problems: &mut Problems) -> Vec<MockedTool> {
     let entries = named(node, "`tools`", is_name, with_hyphens, problems);
     entries.into_iter().filter_map(|(name, node)| tool(name, node, directory, problems)).collect()
@@ -236,6 +258,11 @@ fn tool(name: &str, node: &Node, directory: &Path, problems: &mut Problems) -> O
     fields.finish(problems);
     let scope = Scope::of_tool(input_schema.as_ref()).mentioning(names::mentioned(node));
     names::check(node, &scope, directory, problems);
+    let properties = node.get("input_schema").and_then(|schema| schema.get("properties"));
+    for (key, is_optional) in [("expect", false), ("when", true)] {
+        let required = names::parts(node).filter_map(|part| part.get(key));
+        required.for_each(|required| values::check(required, properties, is_optional, problems));
+    }
     Some(MockedTool { name: name.to_owned(), description, input_schema, expect, answers })
 }
 
@@ -254,6 +281,7 @@ fn answers(
     read: fn(&mut Fields<'_>, &Path, &mut Problems) -> Option<MockedAnswer>,
 ) -> Vec<MockedAnswer> {
     let items = fields.list("answers", problems);
+    let is_written = fields.get("answers").is_some();
     // The keys of an answer are also read if there is a list, so that they are known.
     let mut own = Problems::new();
     let single = read(fields, directory, &mut own);
@@ -266,6 +294,10 @@ fn answers(
             }
             if single.is_some() {
                 problems.push(fields.node().error("a mock has `answers` or an answer of its own, not both"));
+            } else if let Some(key) = OF_ANSWERS.iter().find(|key| fields.key_span(key).is_some()) {
+                let node = fields.node().get(key).unwrap_or(fields.node());
+                let problem = node.error(format!("`{key}` has no effect beside `answers`"));
+                problems.push(problem.help("write it into the items of `answers`"));
             }
             let mut read = |item: &Node| {
                 let known = problems.len();
@@ -284,6 +316,7 @@ fn answers(
             report_unreachable(&read, problems);
             read.into_iter().map(|(_, answer)| answer).collect()
         }
+        (None, _) if is_written => Vec::new(),
         (None, single) => {
             problems.extend(own);
             single.into_iter().collect()
@@ -331,7 +364,15 @@ fn played(fields: &mut Fields<'_>, directory: &Path, problems: &mut Problems) ->
     let abort_when = fields.text("abort_when", problems);
     let model = fields.text("model", problems).zip(fields.get("model"));
     let model = model.and_then(|(name, place)| model_name::model(&name, place, directory, problems));
-    let place = fields.get("play")?.excerpt();
+    let Some(play) = fields.get("play") else {
+        let idle = ["abort_when", "model"].into_iter().find_map(|key| Some((key, fields.node().get(key)?)));
+        // A misspelt key is reported as such.
+        let idle = idle.filter(|_| fields.unread().all(|(name, _)| fields.meant_by(&name.value) != Some("play")));
+        problems.extend(idle.map(|(key, node)| node.error(format!("`{key}` belongs to `play`"))));
+        return None;
+    };
+    // What is wrong with a model is wrong there.
+    let place = fields.get("model").unwrap_or(play).excerpt();
     Some(MockedReply::Played(Box::new(PlayedMock { description: description?, abort_when, model, place })))
 }
 
@@ -385,10 +426,27 @@ fn commands(node: &Node, directory: &Path, problems: &mut Problems) -> Vec<Mocke
         let mut fields = fields.with_synonyms(&ANSWER_SYNONYMS);
         let answers = answers(&mut fields, directory, problems, command_answer);
         fields.finish(problems);
+        report_repeated_name(name, node, problems);
         names::check(node, &Scope::of_program(), directory, problems);
         Some(MockedTool { name: name.to_owned(), answers, ..MockedTool::default() })
     };
     entries.into_iter().filter_map(command).collect()
+}
+
+/// Warns about arguments that begin with the name of the program `name`, which is not one of its arguments.
+fn report_repeated_name(name: &str, node: &Node, problems: &mut Problems) {
+    for args in names::parts(node).filter_map(|part| part.get("args")) {
+        let first = match &args.kind {
+            NodeKind::List(items) => items.first().and_then(Node::as_str),
+            _ => args.as_str().map(str::trim_start),
+        };
+        let rest = first.and_then(|first| first.strip_prefix(name));
+        if let Some(rest) = rest.filter(|rest| rest.is_empty() || rest.starts_with(char::is_whitespace)) {
+            let problem = args.warning(format!("`args` are the arguments of `{name}`, without its name"));
+            let is_rest = !rest.trim().is_empty();
+            problems.push(if is_rest { problem.help(format!("write `{}`", rest.trim())) } else { problem });
+        }
+    }
 }
 
 fn command_answer(fields: &mut Fields<'_>, directory: &Path, problems: &mut Problems) -> Option<MockedAnswer> {

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use model::Node;
 use model::decode::Problems;
+use model::{DiagnosticKind, Node, nearest};
 
 use crate::path;
 
@@ -28,12 +28,21 @@ pub fn agent(written: String, base: &Path) -> String {
 /// Returns the name of a model; a script's path is made absolute, relative to `base`. A script that cannot be read is
 /// reported here, but the model is still returned, so that no misleading problem about a missing model follows.
 pub fn model(written: &str, node: &Node, base: &Path, problems: &mut Problems) -> Option<String> {
-    let Some(script) = written.strip_prefix(SCRIPTED).map(str::trim_start) else {
+    let (provider, script) = written.split_once(':').unwrap_or((written, ""));
+    let known = SCRIPTED.trim_end_matches(':');
+    if nearest(provider, [known]).is_none() {
         return Some(written.to_owned());
-    };
+    }
+    let script = script.trim_start();
     if script.is_empty() {
-        problems.push(node.error("`scripted:` needs the path of a script").help("write `scripted:FILE`"));
+        // That the case has no model only follows from this.
+        let kind = DiagnosticKind::UnknownKey { key: written.to_owned(), meant: Some("model".to_owned()) };
+        problems.push(node.error("`scripted:` needs the path of a script").help("write `scripted:FILE`").of(kind));
         return None;
+    }
+    if provider != known {
+        let problem = node.error(format!("`{written}` is not the name of a model"));
+        problems.push(problem.suggest(Some(&format!("{SCRIPTED}{script}"))));
     }
     let file = path::resolve(base, script);
     match std::fs::metadata(&file) {

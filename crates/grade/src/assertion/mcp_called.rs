@@ -76,6 +76,10 @@ fn parse(reading: &mut Reading<'_>, is_wanted: bool) -> Option<Arc<dyn Matcher>>
 fn know_names(reading: &mut Reading<'_>, server: &str, tool: Option<&str>) {
     // Without any, the servers are those of the agent's own settings.
     let Some(mocks) = reading.context.mocks.filter(|mocks| !mocks.servers.is_empty()) else { return };
+    // A name that no server can have is reported where it is written.
+    if mocks.servers.iter().any(|known| known.name.contains(char::is_whitespace)) {
+        return;
+    }
     let problem = match mocks.servers.iter().find(|known| is_named(&known.name, server)).map(|known| &known.source) {
         None => {
             let names: Vec<&str> = mocks.servers.iter().map(|known| known.name.as_str()).collect();

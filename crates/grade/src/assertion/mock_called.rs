@@ -1,6 +1,6 @@
 //! `mock_called` and `mock_not_called`: a mocked program was run, or not.
 
-use model::{Diagnostic, MockCall, Mocks, nearest};
+use model::{Diagnostic, MockCall, Mocks, Node, nearest};
 
 use super::prelude::*;
 use crate::pattern::{Pattern, RegexBudget};
@@ -55,10 +55,21 @@ fn parse(reading: &mut Reading<'_>, is_wanted: bool) -> Option<Arc<dyn Matcher>>
         Some(_) => Some(reading.pattern("args")?),
         None => None,
     };
+    let repeated = reading.fields.get("args").and_then(|node| repeats_name(node, &command));
+    reading.problems.extend(repeated);
     let (min, max) = if is_wanted { reading.range()? } else { (0, Some(0)) };
     let problem = reading.context.mocks.and_then(|mocks| not_mocked(&command, mocks));
     reading.problems.extend(problem.map(|problem| problem.at(place.excerpt())));
     Some(Arc::new(MockCalled { command, args, min, max, place }))
+}
+
+/// Returns a warning about a pattern for arguments that begins with the name of the program.
+fn repeats_name(args: &Node, command: &str) -> Option<Diagnostic> {
+    let text = args.as_str()?;
+    let start = text.len() - text.trim_start_matches(['/', '^']).len();
+    let rest = text[start..].strip_prefix(command).filter(|rest| rest.starts_with([' ', '\\']))?;
+    let problem = args.warning(format!("`args` are the arguments of `{command}`, without its name"));
+    Some(problem.help(format!("write `{}{}`", &text[..start], rest.trim_start_matches("\\s+").trim_start())))
 }
 
 /// Reports a program that is not mocked: whether it was run would never be known.

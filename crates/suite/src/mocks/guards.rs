@@ -9,7 +9,7 @@ const OPERATORS: [&str; 14] =
     ["$and", "$contains", "$eq", "$expect", "$expr", "$gt", "$gte", "$in", "$lt", "$lte", "$ne", "$nin", "$not", "$or"];
 
 /// Names of types.
-const TYPES: [&str; 6] = ["string", "number", "bool", "boolean", "object", "array"];
+pub(super) const TYPES: [&str; 6] = ["string", "number", "bool", "boolean", "object", "array"];
 
 /// Reads a map of arguments. A value is the text of the argument, a list of possible texts, `/a regular expression/`,
 /// the name of a type, or a map of inner arguments.

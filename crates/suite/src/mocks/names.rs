@@ -13,7 +13,7 @@ const TEXTS: [&str; 5] = ["answer", "error", "stdout", "stderr", "play"];
 const REQUIREMENTS: [&str; 2] = ["expect", "when"];
 
 /// Returns the tool or the program itself, and its answers.
-fn parts(node: &Node) -> impl Iterator<Item = &Node> {
+pub(super) fn parts(node: &Node) -> impl Iterator<Item = &Node> {
     let answers = match node.get("answers").map(|answers| &answers.kind) {
         Some(NodeKind::List(answers)) => answers.as_slice(),
         _ => &[],

@@ -122,10 +122,15 @@ fn check_model(context: &CaseContext<'_>) -> Option<Diagnostic> {
             .help(known()),
         Some(written) if llm::provider_of(written).is_some() => out_of_reach(context, written)?,
         Some(written) => {
-            let name = written.split(':').next().unwrap_or(written);
-            Diagnostic::error(format!("`chat` cannot access the model `{written}`"))
-                .suggest(nearest(name, llm::PROVIDERS.iter().map(|provider| provider.name)))
-                .help(known())
+            let (name, rest) = written.split_once(':').unwrap_or((written, ""));
+            let near = nearest(name, llm::PROVIDERS.iter().map(|provider| provider.name));
+            let near = llm::PROVIDERS.iter().find(|provider| Some(provider.name) == near);
+            let problem = Diagnostic::error(format!("`chat` cannot access the model `{written}`"));
+            let problem = match near {
+                Some(near) if rest.is_empty() => problem.help(format!("write `{}:{}`", near.name, near.argument)),
+                near => problem.suggest(near.map(|near| format!("{}:{rest}", near.name)).as_deref()),
+            };
+            problem.help(known())
         }
     };
     // If the command line or the project set the model, the line in the case is not the cause.

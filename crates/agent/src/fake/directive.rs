@@ -152,6 +152,9 @@ fn call(rest: &str, is_error: bool) -> Result<Directive, String> {
     if name.is_empty() || name.starts_with('{') {
         return Err("the name of a tool is missing".to_owned());
     }
+    if name.contains(['(', '{', '"']) {
+        return Err(format!("`{name}` is not the name of a tool"));
+    }
     let rest = rest.trim();
     let (input, rest) = if rest.starts_with('{') {
         let mut values = Deserializer::from_str(rest).into_iter::<Value>();

@@ -47,7 +47,15 @@ impl Call {
         let schema = &tool.input_schema;
         let known = schema.get("properties")?.as_object().filter(|known| !known.is_empty())?;
         let is_closed = schema.get("additionalProperties") == Some(&serde_json::Value::Bool(false));
-        let given = self.input.as_object()?;
+        let Some(given) = self.input.as_object() else {
+            let message = format!("the script calls `{}` with a text, not with a map of its arguments", self.name);
+            let problem = Diagnostic::warning(message).at(self.input_place.clone());
+            let first = schema
+                .get("required")
+                .and_then(|names| names.get(0)?.as_str())
+                .or(known.keys().next().map(String::as_str));
+            return Some(problem.help(format!("write `{{ {}: … }}`", first.unwrap_or("NAME"))));
+        };
         let unused = || known.keys().map(String::as_str).filter(|key| !given.contains_key(*key));
         let wrong = |key: &&String| !known.contains_key(*key) && (is_closed || nearest(key, unused()).is_some());
         let wrong = given.keys().find(wrong)?;
@@ -88,6 +96,7 @@ mod tests {
             (json!({"name": "Open", "input": {"sate": 1, "state": 2}}), None),
             (json!({"name": "Open", "input": {"other": 1}}), None),
             (json!({"name": "List", "input": {"state": 1}}), None),
+            (json!({"name": "List", "input": "open"}), Some("write `{ state: … }`")),
         ] {
             let found = script(&json!({"steps": [{"tools": [call.clone()]}]}))
                 .preview(&[tool("List", true), tool("Open", false)]);

@@ -160,10 +160,11 @@ fn misspelt_placeholders(node: &Node, problems: &mut Problems) {
         NodeKind::Map(entries) => entries.iter().for_each(|(_, value)| misspelt_placeholders(value, problems)),
         NodeKind::List(items) => items.iter().for_each(|item| misspelt_placeholders(item, problems)),
         NodeKind::String(text) => {
-            let written = text.split('/').next().unwrap_or_default();
+            const BRACED: &str = "${SANDBOX}";
+            let written = if text.contains(BRACED) { BRACED } else { text.split('/').next().unwrap_or_default() };
             let is_name = written.starts_with('$') && written.chars().skip(1).all(|letter| letter.is_ascii_uppercase());
             let is_near = || is_name && nearest(written, [NAME]).is_some();
-            if written != NAME && (written.eq_ignore_ascii_case(NAME) || is_near()) {
+            if written != NAME && (written == BRACED || written.eq_ignore_ascii_case(NAME) || is_near()) {
                 let problem = node.warning(format!("`{written}` is not a placeholder, so it is sent as it is"));
                 problems.push(problem.suggest(Some(NAME)));
             }

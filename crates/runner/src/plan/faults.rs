@@ -6,6 +6,9 @@ use model::{Case, Diagnostic};
 use super::planner::Planner;
 use super::trial::{ModelChoice, WITH_SANDBOX, needs_sandbox};
 
+/// Assertion that needs a fault.
+const RECOVERED: &str = "recovered";
+
 impl Planner<'_> {
     /// Reports the faults of `case` that cannot be injected with this agent, its model and the sandboxes of the run.
     pub(super) fn check_faults(&mut self, agent: &dyn Agent, case: &Case, model: &ModelChoice) {
@@ -17,6 +20,14 @@ impl Planner<'_> {
             let message = format!("`canaries` need a sandbox, and `{}` runs without one", agent.name());
             let problem = Diagnostic::error(message).at(case.source.clone());
             self.problems.push(problem.help(WITH_SANDBOX));
+        }
+        let recovers = case.assertions.iter().find(|made| made.kind.value == RECOVERED);
+        if let Some(made) = recovers.filter(|_| case.faults.is_empty()) {
+            let problem = Diagnostic::warning(format!("`{RECOVERED}` stays undecided: the case has no `faults`"));
+            let problem = problem.at(made.node.source.excerpt(made.kind.span));
+            let problem =
+                problem.help("write the faults that the agent meets: `faults: [{ http_status: { status: 529 } }]`");
+            self.problems.extend(Some(problem).filter(|problem| !self.problems.contains(problem)));
         }
         for fault in &case.faults {
             let name = fault.action.kind().name();

@@ -24,7 +24,10 @@ pub(super) fn unread_script(problem: Diagnostic, what: &str, setting: Option<&Ex
             let message = format!("cannot read {what} `{}`: {reason}", script.file);
             Diagnostic { source: setting.cloned(), ..Diagnostic::error(message) }
         }
-        _ => problem,
+        _ => match setting {
+            Some(setting) if problem.source.is_none() => problem.at(setting.clone()),
+            _ => problem,
+        },
     }
 }
 

@@ -96,7 +96,9 @@ pub use pricing::{Bill, Pricing};
 pub use program::Program;
 pub use reference::reference;
 pub use resolve::Resolver;
-pub use subprocess::{missing_in_shell, missing_program, named_in_argument, named_program};
+pub use subprocess::{
+    HELP_FOR_UNUSABLE, missing_in_shell, missing_program, named_in_argument, named_program, unusable_program,
+};
 pub use turn::{INTERRUPTED, Turn, WAITING_ON_PROVIDER};
 
 /// All agents, in display order.

@@ -5,7 +5,7 @@ use model::{Diagnostic, Node, NodeKind};
 use serde_json::Value;
 
 use crate::field::without_functions;
-use crate::subprocess::{Mode, ProgramConfig, command_words, words};
+use crate::subprocess::{COMMAND_SYNONYMS, Mode, ProgramConfig, command_words, words};
 
 /// Keys for the sessions of an agent.
 pub(super) const SESSION_KEYS: [&str; 2] = ["resume", "options"];
@@ -56,7 +56,7 @@ pub(super) fn from_argument(argument: Option<&str>) -> Result<ProgramConfig, Box
 pub(super) fn read(node: &Node, problems: &mut Problems) -> Option<ProgramConfig> {
     let before = problems.len();
     without_functions(node, "acp", problems);
-    let mut fields = Fields::of(node, "an `acp` agent", problems)?;
+    let mut fields = Fields::of(node, "an `acp` agent", problems)?.with_synonyms(&COMMAND_SYNONYMS);
     fields.get("type");
     let words = fields.require("command", problems).and_then(|node| command_words(node, problems)).unwrap_or_default();
     let env = fields.text_map("env", problems).unwrap_or_default();

@@ -9,7 +9,7 @@ use regex::Regex;
 use reqwest::Url;
 
 use super::address::address;
-use crate::subprocess::{Mode, ProgramConfig, command_words, missing_file};
+use crate::subprocess::{COMMAND_SYNONYMS, Mode, ProgramConfig, command_words, missing_file};
 
 /// Default time limit for a program to become ready.
 const TIMEOUT_MS: u64 = 60_000;
@@ -48,7 +48,7 @@ impl Start {
             return Some(Self { words, cwd: None, env: Vec::new(), ready: None, timeout: limit(None) });
         }
         let before = problems.len();
-        let mut fields = Fields::of(node, "`start`", problems)?.in_either_case();
+        let mut fields = Fields::of(node, "`start`", problems)?.in_either_case().with_synonyms(&COMMAND_SYNONYMS);
         let words = fields.require("command", problems).and_then(|node| command_words(node, problems));
         let cwd = fields.text("cwd", problems);
         let env = fields.text_map("env", problems).unwrap_or_default();
@@ -60,10 +60,16 @@ impl Start {
         Some(Self { words, cwd, env, ready, timeout })
     }
 
-    /// Returns a warning about a file that the command names and that does not exist. `project` is the project's folder,
-    /// and `node` the setting.
+    /// Returns a warning about its folder, or a file that the command names, that does not exist. `project` is the
+    /// project's folder, and `node` the setting.
     pub(super) fn missing_file(&self, project: &Path, node: Option<&Node>) -> Option<Diagnostic> {
         let cwd = project.join(self.cwd.as_deref().unwrap_or_default());
+        if let Some(written) = self.cwd.as_deref().filter(|_| !cwd.is_dir()) {
+            let problem = Diagnostic::warning(format!("there is no folder `{written}`, in which `start` runs"));
+            let problem = problem.help("it is relative to the project's folder");
+            let place = node.map(|node| node.get("cwd").unwrap_or(node));
+            return Some(Diagnostic { source: place.map(Node::excerpt), ..problem });
+        }
         let program =
             ProgramConfig { words: self.words.clone(), cwd: None, env: Vec::new(), mode: Mode::Lines, traces: None };
         missing_file(&program, &cwd, node.map(|node| node.get("command").unwrap_or(node)))

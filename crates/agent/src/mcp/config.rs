@@ -5,7 +5,7 @@ use model::decode::{Fields, Problems, any_text};
 use model::{Diagnostic, Node};
 
 use crate::field::without_functions;
-use crate::subprocess::{Mode, ProgramConfig, command_words, words};
+use crate::subprocess::{COMMAND_SYNONYMS, Mode, ProgramConfig, command_words, words};
 
 /// Suggestion for a server that has neither `command` nor `url`.
 const HELP: &str = "write `mcp:COMMAND` or `mcp:URL`, or configure the server in the project: \
@@ -52,7 +52,7 @@ impl Config {
     pub(super) fn read(node: &Node, problems: &mut Problems) -> Option<Self> {
         let before = problems.len();
         without_functions(node, "mcp", problems);
-        let mut fields = Fields::of(node, "an `mcp` agent", problems)?;
+        let mut fields = Fields::of(node, "an `mcp` agent", problems)?.with_synonyms(&COMMAND_SYNONYMS);
         fields.get("type");
         let url = fields.text("url", problems);
         let mut words = fields.get("command").and_then(|node| command_words(node, problems)).unwrap_or_default();
@@ -76,9 +76,13 @@ impl Config {
                 problems.push(place.error("`url` must begin with `http://` or `https://`"));
             }
             (Some(_), true) | (None, false) => {}
-            (Some(_), false) => problems.push(node.error("a server has a `command` or a `url`, not both")),
+            (Some(_), false) => {
+                let place = node.get("url").unwrap_or(node);
+                problems.push(place.error("a server has a `command` or a `url`, not both"));
+            }
             (None, true) if problems.len() == before => {
-                problems.push(node.error("an `mcp` agent needs a `command` or a `url`").help(HELP));
+                let problem = node.error("an `mcp` agent needs a `command` or a `url`");
+                problems.push(problem.of_missing(&["command", "url"]).help(HELP));
             }
             (None, true) => {}
         }

@@ -3,7 +3,7 @@
 use std::path::{Component, Path};
 
 use model::decode::{Fields, Problems, any_text, text};
-use model::{Diagnostic, Node, NodeKind};
+use model::{Diagnostic, Node, NodeKind, nearest};
 
 use super::shell_words::words;
 use crate::field::without_functions;
@@ -15,6 +15,12 @@ pub(super) const MESSAGE: &str = "{message}";
 pub(super) const VARS: &str = "{vars}";
 /// Placeholder for the project's folder.
 pub(super) const PROJECT: &str = "{project}";
+
+/// Keys of other programs for `command`.
+pub(crate) const COMMAND_SYNONYMS: [(&str, &str); 3] = [("cmd", "command"), ("run", "command"), ("program", "command")];
+
+/// Names of other programs for the message.
+const OF_MESSAGE: [&str; 6] = ["prompt", "question", "query", "text", "input", "msg"];
 
 /// Configuration of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,8 +66,7 @@ impl ProgramConfig {
     pub(super) fn read(node: &Node, problems: &mut Problems) -> Option<Self> {
         let before = problems.len();
         without_functions(node, "subprocess", problems);
-        const SYNONYMS: [(&str, &str); 3] = [("cmd", "command"), ("run", "command"), ("program", "command")];
-        let mut fields = Fields::of(node, "a `subprocess` agent", problems)?.with_synonyms(&SYNONYMS);
+        let mut fields = Fields::of(node, "a `subprocess` agent", problems)?.with_synonyms(&COMMAND_SYNONYMS);
         fields.get("type");
         let mut words =
             fields.require("command", problems).and_then(|node| command(node, problems)).unwrap_or_default();
@@ -108,6 +113,43 @@ impl ProgramConfig {
     }
 }
 
+/// Warns about words of a configuration that are probably meant as placeholders, and are none.
+pub(super) fn report_placeholders(config: &Node, problems: &mut Problems) {
+    for node in ["command", "args", "cwd"].into_iter().filter_map(|key| config.get(key)) {
+        let texts = match &node.kind {
+            NodeKind::List(items) => items.as_slice(),
+            _ => std::slice::from_ref(node),
+        };
+        for text in texts {
+            let mut words = text.as_str().unwrap_or_default().split_whitespace();
+            if let Some((written, meant)) = words.find_map(meant_placeholder) {
+                let problem =
+                    text.warning(format!("`{written}` is not a placeholder, so the program gets it as it is"));
+                let known = format!("placeholders: `{MESSAGE}`, `{VARS}` and `{PROJECT}`");
+                problems.push(problem.suggest(Some(meant)).help(known));
+            }
+        }
+    }
+}
+
+/// Returns what looks like a placeholder in `word` and is none, and the placeholder that is probably meant.
+fn meant_placeholder(word: &str) -> Option<(&str, &'static str)> {
+    const KNOWN: [&str; 3] = [MESSAGE, VARS, PROJECT];
+    let word = word.trim_matches(['"', '\'']);
+    let start = word.find("{{").or_else(|| word.find("${")).or_else(|| word.find('{'))?;
+    let end = word.rfind('}')? + 1;
+    let written = word.get(start..end)?;
+    let name = written.trim_matches(['{', '}', '$']);
+    let is_plain = |text: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || "_-=/.:".contains(c));
+    if KNOWN.contains(&written) || ![&word[..start], name, &word[end..]].into_iter().all(is_plain) {
+        return None;
+    }
+    let names = KNOWN.map(|known| known.trim_matches(['{', '}']));
+    let near = nearest(name, names).or(OF_MESSAGE.contains(&name).then_some(names[0]));
+    let meant = near.and_then(|near| KNOWN.into_iter().find(|known| known.trim_matches(['{', '}']) == near));
+    meant.map(|meant| (written, meant))
+}
+
 /// Reads the words of a command, which is a string or a list.
 pub(crate) fn command(node: &Node, problems: &mut Problems) -> Option<Vec<String>> {
     let found = match &node.kind {
@@ -117,7 +159,11 @@ pub(crate) fn command(node: &Node, problems: &mut Problems) -> Option<Vec<String
             match words(&written) {
                 Ok(words) => Some(words),
                 Err(reason) => {
-                    problems.push(node.error(format!("`command`: {reason}")).help("write `command: [sh, -c, \"…\"]`"));
+                    let problem = node.error(format!("`command`: {reason}"));
+                    problems.push(match reason.ends_with("is not closed") {
+                        true => problem.help("close it, or write a list of the words: `command: [PROGRAM, ARGUMENT]`"),
+                        false => problem.help("write `command: [sh, -c, \"…\"]`"),
+                    });
                     return None;
                 }
             }

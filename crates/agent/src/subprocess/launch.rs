@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -207,6 +208,20 @@ pub fn missing_program(words: &[String], cwd: &Path) -> Option<String> {
     // Options of interpreters can have values.
     let script = arguments.first().filter(|script| interpreter.is_some() && has_script_ending(script))?;
     (!cwd.join(script).exists()).then(|| script.clone())
+}
+
+/// Way to fix a program that cannot be executed.
+pub const HELP_FOR_UNUSABLE: &str = "name an executable file, or write the program that runs the file before it";
+
+/// Returns why the program that `words` name by its path cannot be executed, if `cwd` has it.
+pub fn unusable_program(words: &[String], cwd: &Path) -> Option<String> {
+    let program = words.first().filter(|program| program.contains('/'))?;
+    let found = cwd.join(program).metadata().ok()?;
+    match found.permissions().mode() & 0o111 {
+        _ if found.is_dir() => Some(format!("`{program}` is a folder, not a program")),
+        0 => Some(format!("`{program}` cannot be executed: it lacks the permission")),
+        _ => None,
+    }
 }
 
 /// Returns the words of the only command that a shell is to run, as `sh -c "python3 agent.py"` does; none if it runs

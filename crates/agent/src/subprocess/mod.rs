@@ -18,9 +18,9 @@ use model::decode::Problems;
 use model::{Case, Diagnostic, Excerpt, Node};
 use sandbox::{BoxFuture, Breakage};
 
-pub(crate) use self::config::{Mode, ProgramConfig, command as command_words};
+pub(crate) use self::config::{COMMAND_SYNONYMS, Mode, ProgramConfig, command as command_words};
 pub(crate) use self::launch::Launch;
-pub use self::launch::{missing_in_shell, missing_program};
+pub use self::launch::{HELP_FOR_UNUSABLE, missing_in_shell, missing_program, unusable_program};
 use self::session::SubprocessSession;
 pub(crate) use self::shell_words::words;
 use super::step_recorder::StepRecorder;
@@ -66,7 +66,9 @@ impl Agent for Subprocess {
 
     fn check_config(&self, config: &Node, _directory: &Path, _state: &Arc<RunState>) -> Vec<Diagnostic> {
         let mut problems = Problems::new();
-        ProgramConfig::read(config, &mut problems);
+        if ProgramConfig::read(config, &mut problems).is_some() {
+            config::report_placeholders(config, &mut problems);
+        }
         problems
     }
 
@@ -78,7 +80,10 @@ impl Agent for Subprocess {
             }
             None => (ProgramConfig::from_argument(context.argument).ok(), Path::new("."), None),
         };
-        config.and_then(|config| missing_in_sandbox(&config, project, command, context.case)).into_iter().collect()
+        let Some(config) = config else { return Vec::new() };
+        let node = context.config.map(|configured| &configured.node);
+        let folder = node.and_then(|node| missing_folder(&config, project, node, context.case));
+        folder.or_else(|| missing_in_sandbox(&config, project, command, context.case)).into_iter().collect()
     }
 
     fn model_variables(&self, context: &SessionContext) -> Vec<(String, String)> {
@@ -110,20 +115,27 @@ impl Agent for Subprocess {
     }
 }
 
-/// Returns the program that a configured `subprocess` agent runs by its name on the `PATH`, and where it is written.
+/// Agents that run the program of a command line, which is also their argument.
+const OF_COMMANDS: [&str; 3] = ["subprocess", "mcp", "acp"];
+
+/// Returns the program that a configured agent runs by its name on the `PATH`, and where it is written.
 pub fn named_program(configured: &Configured) -> Option<(String, Excerpt)> {
-    let kind = configured.node.get("type").and_then(Node::as_str);
-    let command = configured.node.get("command").filter(|_| kind == Some(DESCRIPTION.name))?;
-    let config = ProgramConfig::read(&configured.node, &mut Problems::new())?;
-    let has_own_path = config.env.iter().any(|(name, _)| name == "PATH");
-    let program = config.words.into_iter().next().filter(|program| !has_own_path && !program.contains('/'))?;
+    let node = &configured.node;
+    let owner = match node.get("type")?.as_str()? {
+        "http" => node.get("start")?,
+        kind => Some(node).filter(|_| OF_COMMANDS.contains(&kind))?,
+    };
+    let command = owner.get("command").unwrap_or(owner);
+    let has_own_path = owner.get("env").is_some_and(|env| env.get("PATH").is_some());
+    let words = command_words(command, &mut Problems::new())?;
+    let program = words.into_iter().next().filter(|program| !has_own_path && !program.contains('/'))?;
     Some((program, command.excerpt()))
 }
 
 /// Returns the program in the command line `subprocess:COMMAND`, if it is given by its name.
 pub fn named_in_argument(agent: &str, argument: Option<&str>) -> Option<String> {
-    let config = ProgramConfig::from_argument(argument.filter(|_| agent == DESCRIPTION.name)).ok()?;
-    config.words.into_iter().next().filter(|program| !program.contains('/'))
+    let argument = argument.filter(|text| OF_COMMANDS.contains(&agent) && !text.contains("://"))?;
+    words(argument).ok()?.into_iter().next().filter(|program| !program.contains('/'))
 }
 
 /// Returns a warning about a file that the command of an agent in the sandbox names and that does not exist. `command` is
@@ -139,11 +151,31 @@ pub(crate) fn missing_in_sandbox(
     if has_own_files { None } else { missing_file(config, project, command) }
 }
 
+/// Returns a warning about the working directory of the configuration `node` if nothing in `case` creates it.
+fn missing_folder(config: &ProgramConfig, project: &Path, node: &Node, case: &Case) -> Option<Diagnostic> {
+    let written = config.cwd.as_deref().filter(|written| Path::new(written) != Path::new("."))?;
+    let has_own_files = !case.fixtures.is_empty() || case.subject.installed().is_some();
+    let (owner, may_be_there) = match written.strip_prefix(config::PROJECT) {
+        Some(below) => ("project", project.join(below.trim_start_matches('/')).is_dir()),
+        // The sandbox may be a copy of the project. What begins with another brace is reported as a placeholder.
+        None => ("sandbox", has_own_files || written.starts_with('{') || project.join(written).exists()),
+    };
+    let problem = Diagnostic::warning(format!("the {owner} has no folder `{written}` to run in"));
+    let problem = problem.at(node.get("cwd").unwrap_or(node).excerpt());
+    let help = format!("the case's fixtures can create it; a folder of the project is `{}/…`", config::PROJECT);
+    (!may_be_there).then(|| if owner == "sandbox" { problem.help(help) } else { problem })
+}
+
 /// Returns a warning about a file that the command of an agent names and that does not exist in the project.
 pub(crate) fn missing_file(config: &ProgramConfig, project: &Path, command: Option<&Node>) -> Option<Diagnostic> {
-    let file = launch::missing_file(config, project)?;
-    let problem = Diagnostic::warning(format!("the project has no file `{file}`, which the agent's command names"));
-    let problem = problem.help("the agent cannot answer, unless a command before the run creates the file");
+    let problem = match launch::missing_file(config, project) {
+        Some(file) => {
+            let message = format!("the project has no file `{file}`, which the agent's command names");
+            Diagnostic::warning(message)
+                .help("the agent cannot answer, unless a command before the run creates the file")
+        }
+        None => Diagnostic::warning(unusable_program(&config.words, project)?).help(HELP_FOR_UNUSABLE),
+    };
     Some(match command {
         Some(command) => problem.at(command.excerpt()),
         None => problem,

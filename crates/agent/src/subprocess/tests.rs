@@ -1,3 +1,5 @@
+use std::os::unix::fs::PermissionsExt;
+
 use model::{Case, Ending, Step};
 use sandbox::Sandbox;
 use serde_json::{Value, json};
@@ -385,6 +387,7 @@ fn a_file_that_neither_the_project_nor_a_fixture_provides_is_reported_before_the
     std::fs::create_dir(project.path().join("bin")).unwrap();
     std::fs::write(project.path().join("agent.py"), "").unwrap();
     std::fs::write(project.path().join("bin/agent"), "").unwrap();
+    std::fs::set_permissions(project.path().join("bin/agent"), std::fs::Permissions::from_mode(0o755)).unwrap();
     let problems = |config: Value, case: Case| {
         let mut all = json!({"type": "subprocess"});
         all.as_object_mut().unwrap().extend(config.as_object().unwrap().clone());
@@ -397,6 +400,8 @@ fn a_file_that_neither_the_project_nor_a_fixture_provides_is_reported_before_the
         ("bin/agnet --fast", "bin/agnet"),
         ("node --import tsx src/main.ts", "src/main.ts"),
         ("python3 {project}/bin/agent.py", "bin/agent.py"),
+        ("./agent.py", "`./agent.py` cannot be executed: it lacks the permission"),
+        ("./bin", "`./bin` is a folder, not a program"),
     ] {
         let found = problems(json!({"command": command}), plain());
         assert!(found.len() == 1 && found[0].contains(file), "{command}: {found:?}");
@@ -405,6 +410,13 @@ fn a_file_that_neither_the_project_nor_a_fixture_provides_is_reported_before_the
         assert_eq!(problems(json!({"command": command}), plain()), [""; 0], "{command}");
     }
     assert_eq!(problems(json!({"command": "./agent", "cwd": "{project}/bin"}), plain()), [""; 0]);
+    for (cwd, message) in [
+        ("{project}/bni", "the project has no folder `{project}/bni` to run in"),
+        ("work", "the sandbox has no folder `work` to run in"),
+    ] {
+        let found = problems(json!({"command": "cat", "cwd": cwd}), plain());
+        assert!(found.len() == 1 && found[0].contains(message), "{found:?}");
+    }
     let mut with_files = plain();
     let setup_commands = vec![model::Spanned::new("touch agnet.py".to_owned(), model::Span::default())];
     with_files.fixtures = Arc::new(model::Fixtures { setup_commands, ..model::Fixtures::default() });

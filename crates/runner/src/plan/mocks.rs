@@ -60,7 +60,15 @@ impl Planner<'_> {
 fn missing_program(server: &McpServer, case: &Case, directory: &Path) -> Option<Diagnostic> {
     let ServerSource::Stdio { command, args, files, .. } = &server.source else { return None };
     let words: Vec<String> = [command].into_iter().chain(args).cloned().collect();
-    let missing = agent::missing_program(&words, directory).filter(|_| !server.is_of_plugin)?;
+    if server.is_of_plugin {
+        return None;
+    }
+    let Some(missing) = agent::missing_program(&words, directory) else {
+        let reason = agent::unusable_program(&words, directory)?;
+        let reason = reason.replace(&format!("{}/", directory.display()), "./");
+        let problem = Diagnostic::warning(format!("the MCP server `{}` cannot start: {reason}", server.name));
+        return Some(problem.at(server.place.clone()).help(agent::HELP_FOR_UNUSABLE));
+    };
     // Other files may exist in the sandbox alone: those of an image, of fixtures and of an installed skill.
     let has_own_files = !case.fixtures.is_empty() || case.subject.installed().is_some();
     let path = Path::new(&missing);

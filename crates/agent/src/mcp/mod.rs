@@ -22,7 +22,7 @@ use sandbox::{BoxFuture, Breakage};
 use self::config::{Config, Place};
 use self::connection::Connections;
 use self::request::Request;
-use self::session::McpSession;
+use self::session::{McpSession, read_contract_file};
 use super::{Agent, CaseContext, Costs, Description, RunState, SessionContext, joined};
 use crate::session::Session;
 use crate::step_recorder::StepRecorder;
@@ -67,6 +67,11 @@ impl Agent for Mcp {
                 Ok(Request::Contract { file: Some(file) }) if !context.directory.join(&file).is_file() => {
                     let problem = Diagnostic::error(format!("there is no contract `{file}`")).at(place());
                     problems.push(problem.help("write it with `trialrun mcp-lock`"));
+                }
+                Ok(Request::Contract { file: Some(file) }) => {
+                    let wrong = read_contract_file(&context.directory.join(&file)).err();
+                    let problem = |reason| Diagnostic::error(format!("the contract `{file}`: {reason}")).at(place());
+                    problems.extend(wrong.map(|reason| problem(reason).help("write it with `trialrun mcp-lock`")));
                 }
                 Ok(_) => {}
             }

@@ -88,7 +88,7 @@ impl McpSession {
                     let file = file.as_deref().unwrap_or_default();
                     Ending::InvalidTest { reason: format!("the contract `{file}`: {reason}") }
                 };
-                let old = file.as_ref().map(|file| read(&self.directory.join(file)));
+                let old = file.as_ref().map(|file| read_contract_file(&self.directory.join(file)));
                 let old = old.transpose().map_err(mistake)?;
                 match read_contract(connections, &options).await {
                     Ok(new) => {
@@ -290,9 +290,12 @@ impl McpSession {
 }
 
 /// Reads a contract.
-fn read(path: &Path) -> Result<Value, String> {
+pub(super) fn read_contract_file(path: &Path) -> Result<Value, String> {
     let text = files::read_named_text(path, MAX_CONTRACT_BYTES).map_err(|error| error.to_string())?;
-    model::foreign_json::parse(&text).map_err(|error| error.to_string())
+    let contract = model::foreign_json::parse(&text).map_err(|error| error.to_string())?;
+    // What is no contract cannot be compared, not even with itself.
+    compare(&contract, &contract)?;
+    Ok(contract)
 }
 
 impl Session for McpSession {

@@ -14,6 +14,7 @@ use serde_json::{Map, Value, json};
 use super::assertions::Assertions;
 use super::scenario::{checked_id, refuse_tags, skip, with_common_fields};
 use super::{Format, SuiteFile};
+use crate::fixture_settings::field::is_reason;
 use crate::library::Library;
 
 /// The `mcp` format.
@@ -216,8 +217,9 @@ fn call(index: usize, item: &Node, shared: &Case, problems: &mut Problems) -> Op
                 messages.extend(message(number + 1, &mut fields, &mut assertions, &mut specs, problems));
                 fields.finish(problems);
             }
-            if messages.is_empty() {
-                problems.push(item.error("`steps` has no calls"));
+            if let Some(node) = fields.get("steps").filter(|_| messages.is_empty() && steps.is_empty()) {
+                problems.push(node.error("`steps` has no calls"));
+                return None;
             }
             let beside: Vec<_> = OF_CALLS.into_iter().filter(|key| fields.get(key).is_some()).collect();
             if let Some((key, span)) = beside.first().and_then(|key| Some((key, fields.key_span(key)?))) {
@@ -291,6 +293,7 @@ fn message(
             expect("cancelled", node, at(node, &json!({"cancelled": true, "alive": true})));
         }
         (None, Some(node), None) => {
+            report_flag_word("fails", node, problems);
             let mut parts = vec![(Spanned::new("isError".to_owned(), node.span), at(node, &json!(true)))];
             match &node.kind {
                 NodeKind::Bool(true) => {}
@@ -299,6 +302,7 @@ fn message(
             expect("fails", node, Node { kind: NodeKind::Map(parts), ..node.clone() });
         }
         (None, None, Some(node)) => {
+            report_flag_word("error", node, problems);
             let expectation = match &node.kind {
                 NodeKind::Bool(true) => at(node, &json!({"$exists": true})),
                 NodeKind::Number(_) => of("code", node.clone()),
@@ -335,6 +339,15 @@ fn message(
         assertions.read(items, scope, problems);
     }
     tool.map(|_| UserMessage::text(call.to_string()))
+}
+
+/// Reports a word that many programs read as true or false, where an error is described.
+fn report_flag_word(key: &str, node: &Node, problems: &mut Problems) {
+    let is_word = node.as_str().is_some_and(|text| !is_reason(text));
+    if is_word || matches!(node.kind, NodeKind::Bool(false)) {
+        let problem = node.error(format!("`{key}` must be true or what the error says, not {}", decode::shown(node)));
+        problems.push(problem.help("write `true` for any error, or nothing for a call that succeeds"));
+    }
 }
 
 fn spec(node: &Node, id: &str, kind: &str, about: AssertionScope) -> AssertionSpec {

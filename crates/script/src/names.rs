@@ -9,5 +9,8 @@ pub(crate) const BUILTIN: &str = "builtin:";
 /// Name of an expression's text.
 pub(crate) const EXPRESSION: &str = "expression";
 
+/// Names of the module that configurations import.
+pub(crate) const CONFIGURATION_MODULES: &[&str] = &["trialrun/config", "@fabrik/cli", "@fabriklabs/cli"];
+
 /// Names of the module that tests import.
 pub(crate) const TEST_MODULES: &[&str] = &["trialrun", "@fabrik/core", "@fabriklabs/core"];

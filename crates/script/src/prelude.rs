@@ -12,7 +12,7 @@ use crate::convert::from_script;
 use crate::error::ScriptError;
 use crate::module::resolve::ImportKind;
 use crate::module::{lookup, node};
-use crate::names::{BUILTIN, TEST_MODULES};
+use crate::names::{BUILTIN, CONFIGURATION_MODULES, TEST_MODULES};
 pub(crate) use crate::positions::SCENARIO;
 use crate::positions::{ValueLocation, node};
 use crate::realm::{Builtin, Realm};
@@ -29,8 +29,7 @@ pub(crate) const CORE: (&str, &str) = ("trialrun:core", include_str!("prelude/co
 const TESTS: (&[&str], &str) = (TEST_MODULES, include_str!("prelude/trialrun.js"));
 
 /// Module that configurations import, with all its names.
-const CONFIGURATION: (&[&str], &str) =
-    (&["trialrun/config", "@fabrik/cli", "@fabriklabs/cli"], include_str!("prelude/config.js"));
+const CONFIGURATION: (&[&str], &str) = (CONFIGURATION_MODULES, include_str!("prelude/config.js"));
 
 /// Modules that tests for other tools import.
 const OTHERS: [&str; 8] =

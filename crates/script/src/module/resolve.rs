@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use model::nearest;
 use oxc_resolver::{ResolveError, ResolveOptions, Resolver};
 
-use crate::names::TEST_MODULES;
+use crate::names::{CONFIGURATION_MODULES, TEST_MODULES};
 use crate::typescript::Compiler;
 
 /// Kind of import, which selects the entry point of a package that has several.
@@ -180,7 +180,9 @@ fn explain(error: &ResolveError, directory: &Path, specifier: &str) -> Unresolve
             }
             // Names of packages do not begin like this; an alias does.
             let is_alias = specifier.starts_with("@/") || specifier.starts_with("~") || specifier.starts_with('$');
-            let near = nearest(package, TEST_MODULES.iter().copied());
+            let of_configurations = || nearest(specifier, CONFIGURATION_MODULES.iter().copied());
+            let near = (package != specifier).then(of_configurations).flatten();
+            let near = near.or_else(|| nearest(package, TEST_MODULES.iter().copied()));
             let help = match is_alias {
                 _ if near.is_some() => format!("did you mean `{}`?", near.unwrap_or_default()),
                 true => {

@@ -2,7 +2,10 @@
 //! agent. The assertion would be undecided, or it would take the reply for something else.
 
 use model::{Diagnostic, Span};
-use oxc_ast::ast::{Argument, CallExpression, Expression};
+use oxc_ast::ast::{
+    Argument, ArrowFunctionBody, CallExpression, Expression, FunctionBody, ReturnStatement, ThrowStatement,
+};
+use oxc_ast_visit::Visit;
 use oxc_semantic::Scoping;
 use oxc_span::GetSpan;
 
@@ -38,7 +41,7 @@ impl Finder<'_> {
         let holder = self.held(member.object()).filter(|holder| holder.role == Role::Assert);
         let (Some(holder), Some(assertion)) = (holder, member.static_property_name()) else { return };
         if assertion == CUSTOM {
-            return;
+            return self.check_custom(call);
         }
         let known = || call.arguments.iter().map_while(Argument::as_expression);
         self.remember_part(holder, assertion, &known().collect::<Vec<_>>());
@@ -50,6 +53,34 @@ impl Finder<'_> {
             Some(KnownArgument { held: held?, part: None, holder, span, assertion, index, follows_reply })
         });
         self.found.arguments.extend(known);
+    }
+
+    /// Reports what `assert.custom` gets instead of a function, and a function that certainly returns nothing.
+    fn check_custom(&mut self, call: &CallExpression<'_>) {
+        let given = call.arguments.iter().map_while(Argument::as_expression).map(Expression::get_inner_expression);
+        let given: Vec<&Expression<'_>> = given.collect();
+        let is_text =
+            |value: &&Expression<'_>| value.is_string_literal() || matches!(value, Expression::TemplateLiteral(_));
+        // The reply may come first.
+        let function = match given.iter().position(is_text) {
+            Some(at @ (0 | 1)) => given.get(at + 1),
+            _ => return,
+        };
+        let Some(given) = function else { return };
+        let problem = match given {
+            Expression::ArrowFunctionExpression(function) => match &function.body {
+                ArrowFunctionBody::FunctionBody(body) => returns_nothing(body),
+                _ => None,
+            },
+            Expression::FunctionExpression(function) => function.body.as_deref().and_then(returns_nothing),
+            value if is_no_function(value) => {
+                let problem = Diagnostic::error("`assert.custom` takes a function after the name");
+                Some(problem.help("write `() => …`"))
+            }
+            _ => None,
+        };
+        let span = span(given.span());
+        self.found.others.extend(problem.map(|problem| UnknownName { span, problem, global: None }));
     }
 
     /// Remembers the first of the arguments `given` if it is certainly a part of a reply instead of the reply: its tool
@@ -124,6 +155,38 @@ impl KnownArgument {
         };
         Some(problem)
     }
+}
+
+/// Returns `true` if the value of an expression is certainly something else than a function.
+fn is_no_function(value: &Expression<'_>) -> bool {
+    value.is_literal()
+        || matches!(
+            value,
+            Expression::BinaryExpression(_)
+                | Expression::UnaryExpression(_)
+                | Expression::TemplateLiteral(_)
+                | Expression::ObjectExpression(_)
+                | Expression::ArrayExpression(_)
+        )
+}
+
+/// Returns the problem of a function for `assert.custom` that nowhere returns a value.
+fn returns_nothing(body: &FunctionBody<'_>) -> Option<Diagnostic> {
+    struct Returns(bool);
+    impl<'a> Visit<'a> for Returns {
+        fn visit_return_statement(&mut self, statement: &ReturnStatement<'a>) {
+            self.0 |= statement.argument.is_some();
+        }
+
+        // What it throws is shown.
+        fn visit_throw_statement(&mut self, _: &ThrowStatement<'a>) {
+            self.0 = true;
+        }
+    }
+    let mut returns = Returns(false);
+    returns.visit_function_body(body);
+    let problem = Diagnostic::error("this function returns nothing, so `assert.custom` never holds");
+    (!returns.0).then(|| problem.help("return true or false: `() => …`, or `() => { return …; }`"))
 }
 
 /// Returns the expression `written` so that a member can follow it.

@@ -220,13 +220,16 @@ fn an_argument_that_an_assertion_does_not_take_is_found() {
             "`assert.contains` takes the reply, not its text; write `assert.contains(r",
         ),
         ("assert.toolCalled(r.toolCalls, 'x');", "r", "takes the reply, not its tool calls"),
+        ("assert.custom('x', r.text === 'y');", "r.text === 'y'", "takes a function after the name; write `() => …`"),
+        ("assert.custom(r, 'x', () => { r.text; });", "() => { r.text; }", "this function returns nothing"),
     ] {
         let found = in_body(&format!("const r = await agent.send('x'); {body}"));
         assert!(is_one(&found, place, message), "{body}: {found:?}");
     }
     for right in [
         "const r = await agent.send('x'); assert.contains(r, 'x'); assert.contains(r.text); assert.contains('x');",
-        "const r = await agent.send('x'); assert.custom('x', (r) => r.text === '', r);",
+        "const r = await agent.send('x'); assert.custom('x', (r) => r.text === '', r); assert.custom(r, 'x', Math.max);",
+        "assert.custom('x', () => { if (agent) { return true; } }); assert.custom('x', async function () { return 1; });",
         "const r = await agent.send('x'); assert.fileContains(r.text, 'y'); assert.contains(r.text, { flags: 'i' });",
         "let r = 'x'; assert.contains(await agent.send('x'), r); r = await agent.send('y');",
         "const r = await agent.send('x'); assert.contains(agent.name, { flags: r.text });",

@@ -18,23 +18,27 @@ pub struct SharedFixtures {
     /// Path for messages.
     shown: String,
     blocks: Vec<(String, Block)>,
+    /// Block with every name, if the file has none that can be read. The mistake is reported once.
+    unread: Option<Block>,
 }
 
 impl SharedFixtures {
     /// Reads the file at `path`, which messages call `shown`.
     pub fn read(path: &Path, shown: &str, problems: &mut Problems) -> Self {
-        let empty = Self { shown: shown.to_owned(), blocks: Vec::new() };
+        let empty = Self { shown: shown.to_owned(), blocks: Vec::new(), unread: None };
         let source = document::open(path, shown).map_err(|problem| problems.push(*problem)).ok();
         let root = source.and_then(|source| document::read(&source, Language::Yaml, problems));
-        let Some(root) = root else { return empty };
+        let unread = || Some(Block::default());
+        let Some(root) = root else { return Self { unread: unread(), ..empty } };
         let NodeKind::Map(entries) = &root.kind else {
-            problems.push(root.error(format!("`{FILE}` must be a map of fixtures blocks, not {}", root.kind_name())));
-            return empty;
+            let problem = root.error(format!("`{FILE}` must be a map of fixtures blocks, not {}", root.kind_name()));
+            problems.push(problem.help("write a line `NAME:` for each, and what belongs to it below"));
+            return Self { unread: unread(), ..empty };
         };
         let base = path.parent().unwrap_or(Path::new("/"));
         let written = entries
             .iter()
-            .filter_map(|(name, node)| Some((name.value.clone(), Block::read(node, base, problems)?)))
+            .map(|(name, node)| (name.value.clone(), Block::read(node, base, problems).unwrap_or_default()))
             .collect();
         let written = Self { blocks: written, ..empty };
         let mut unfolded = HashMap::new();
@@ -43,12 +47,13 @@ impl SharedFixtures {
         }
         let blocks =
             written.blocks.iter().filter_map(|(name, _)| Some((name.clone(), unfolded.remove(name.as_str())?)));
-        Self { blocks: blocks.collect(), shown: written.shown.clone() }
+        Self { blocks: blocks.collect(), shown: written.shown.clone(), unread: None }
     }
 
     /// Returns the block called `name`, or an error at `place`.
     pub fn get(&self, name: &str, place: &Excerpt) -> Result<&Block, Box<Diagnostic>> {
-        self.blocks.iter().find(|(known, _)| known == name).map(|(_, block)| block).ok_or_else(|| {
+        let found = self.blocks.iter().find(|(known, _)| known == name).map(|(_, block)| block);
+        found.or(self.unread.as_ref()).ok_or_else(|| {
             let names = || self.blocks.iter().map(|(name, _)| name.as_str());
             let problem = Diagnostic::error(format!("`{}` has no fixtures called `{name}`", self.shown));
             let near = nearest(name, names());

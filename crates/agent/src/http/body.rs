@@ -159,6 +159,12 @@ fn check(text: &str, at: &Node, problems: &mut Problems) {
         problems
             .push(problem.help(format!("the variables are {}; a case's own values are in `vars`", NAMES.join(", "))));
     }
+    if template.is_none()
+        && let Some(name) = NAMES.iter().find(|name| text.contains(&format!("{{{name}}}")))
+    {
+        let problem = at.warning(format!("`{{{name}}}` is not filled in, so it is sent as it is"));
+        problems.push(problem.help(format!("write `{{{{ {name} }}}}`")));
+    }
 }
 
 /// Escapes `value` so that it is not parsed as a template, because messages may contain template syntax.

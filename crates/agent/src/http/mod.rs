@@ -73,9 +73,10 @@ impl Agent for Http {
     fn check(&self, context: &CaseContext<'_>) -> Vec<Diagnostic> {
         // Errors in the settings themselves are reported separately, once.
         let mut known = Vec::new();
-        let Some(settings) = settings(context.config, context.argument, &mut known).filter(|_| known.is_empty()) else {
+        let Some(settings) = settings(context.config, context.argument, &mut known) else { return Vec::new() };
+        if known.iter().any(Diagnostic::is_error) {
             return Vec::new();
-        };
+        }
         let mut problems = unreached(context, &settings.body);
         problems.extend(untold_skill(context.case));
         if let (Some(start), Some(config)) = (&settings.start, context.config) {
@@ -119,6 +120,7 @@ impl Agent for Http {
             let mut problems = Vec::new();
             let settings =
                 settings(session_context.config.as_deref(), session_context.argument.as_deref(), &mut problems);
+            problems.retain(Diagnostic::is_error);
             let Some(settings) = settings.filter(|_| problems.is_empty()) else {
                 return Err(Breakage::environment(format!("the agent is not configured: {}", joined(&problems))));
             };

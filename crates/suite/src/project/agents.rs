@@ -6,7 +6,7 @@ use model::decode::{Fields, Problems};
 use model::{Diagnostic, Node, NodeKind};
 
 use super::Setting;
-use super::environment::{self, Environment, Missing, take_below};
+use super::environment::{self, Environment, Missing, for_value, take_below};
 use crate::model_name;
 
 /// An agent that the project configures. Only the agent itself interprets its keys.
@@ -131,24 +131,34 @@ fn agent(
     None
 }
 
-/// Warns about `${NAME}` in what an agent sends or gets as a variable, which is not replaced, unlike in the headers of MCP
-/// servers.
+/// Warns about `${NAME}` and `$NAME` in what an agent sends or gets as a variable, which are not replaced, unlike
+/// `${NAME}` in the headers of MCP servers.
 fn report_shell_variables(node: &Node, problems: &mut Problems) {
     let headers = node.get("headers").map(|headers| match &headers.kind {
         NodeKind::Map(entries) => entries.iter().map(|(_, value)| value).collect(),
         _ => Vec::new(),
     });
-    for value in headers.unwrap_or_default().into_iter().chain(node.get("url")) {
+    let mut sent: Vec<&Node> = headers.unwrap_or_default().into_iter().chain(node.get("url")).collect();
+    for value in &sent {
+        let text = value.as_str().filter(|text| environment::shell_variable(text).is_none()).unwrap_or_default();
+        if let Some(opening) = ["{{", "${env:"].into_iter().find(|opening| text.contains(opening)) {
+            let problem = value.warning(format!("`{opening}` is not replaced here, so it is sent as it is"));
+            problems.push(problem.help(for_value("NAME")));
+        }
+    }
+    node.get("body_template").into_iter().for_each(|body| collect_texts(body, &mut sent));
+    for value in sent {
         let Some(name) = value.as_str().and_then(environment::shell_variable) else { continue };
         // The text itself may be masked, like the value of any header.
         let problem = value.warning(format!("the variable `{name}` is not filled in here, so its name is sent"));
         problems.push(problem.help(for_value(name)));
     }
     let Some(NodeKind::Map(variables)) = node.get("env").map(|env| &env.kind) else { return };
-    for (_, value) in variables {
-        // Within other text, it may be what the program wants.
+    for (key, value) in variables {
         let Some(name) = value.as_str().and_then(environment::shell_variable) else { continue };
-        if value.as_str() == Some(&format!("${{{name}}}")) {
+        // Within other text, it may be what the program wants.
+        let is_whole = value.as_str().is_some_and(|text| text.trim_matches(['$', '{', '}']) == name);
+        if is_whole || key.value == "PATH" {
             let problem =
                 value.warning(format!("the variable `{name}` is not filled in here: the program gets its name"));
             problems.push(problem.help(for_value(name)));
@@ -156,8 +166,19 @@ fn report_shell_variables(node: &Node, problems: &mut Problems) {
     }
 }
 
-fn for_value(name: &str) -> String {
-    format!("write `${{env.{name}}}` for the value of the variable")
+/// Adds the texts in the body of requests that contain `${NAME}` with a name in capitals to `found`. Others are variables
+/// of the body, or ordinary text.
+fn collect_texts<'a>(body: &'a Node, found: &mut Vec<&'a Node>) {
+    match &body.kind {
+        NodeKind::String(text) => {
+            let name = environment::shell_variable(text);
+            let is_braced = |name: &&str| !name.contains(char::is_lowercase) && text.contains(&format!("${{{name}}}"));
+            found.extend(name.filter(is_braced).map(|_| body));
+        }
+        NodeKind::List(items) => items.iter().for_each(|item| collect_texts(item, found)),
+        NodeKind::Map(entries) => entries.iter().for_each(|(_, value)| collect_texts(value, found)),
+        _ => {}
+    }
 }
 
 fn wrong_name(name: &str) -> Option<String> {

@@ -6,6 +6,7 @@ use model::decode::Problems;
 use model::{Diagnostic, DiagnosticKind, Node, NodeKind, nearest};
 
 use crate::module_tree::{FUNCTION, REGEX};
+use crate::shell::variable_in_capitals;
 
 /// Start of a reference. A `$` before it escapes it.
 const OPENING: &str = "${env.";
@@ -79,9 +80,12 @@ impl Filling<'_> {
             }
             done.push_str(before);
             let Some((name, after)) = inside.split_once('}').filter(|(name, _)| is_name(name)) else {
+                let end = inside.find(|letter: char| !(letter.is_ascii_alphanumeric() || letter == '_'));
+                let name = &inside[..end.unwrap_or_default()];
+                let name = if is_name(name) && !name.is_empty() { name } else { "NAME" };
                 let problem = node
                     .error(format!("`{OPENING}` is not followed by the name of a variable"))
-                    .help("write `${env.NAME}`");
+                    .help(format!("write `${{env.{name}}}`"));
                 self.report(problem);
                 done.push_str(OPENING);
                 rest = inside;
@@ -114,10 +118,31 @@ impl Filling<'_> {
     }
 }
 
-/// Returns the name in the first `${NAME}` of `text`, as shells write variables.
+/// Returns the name in the first `${NAME}` of `text`, as shells write variables, or in a `$NAME` in capitals.
 pub fn shell_variable(text: &str) -> Option<&str> {
     let mut inside = text.split("${").skip(1).filter_map(|rest| rest.split_once('}'));
-    inside.find(|(name, _)| is_name(name) && !name.is_empty()).map(|(name, _)| name)
+    let braced = inside.find(|(name, _)| is_name(name) && !name.is_empty()).map(|(name, _)| name);
+    braced.or_else(|| variable_in_capitals(text))
+}
+
+/// Warns about variables in `node` that are written as shells write them, which are not replaced.
+pub fn report_shell_variables(node: &Node, problems: &mut Problems) {
+    match &node.kind {
+        NodeKind::List(items) => items.iter().for_each(|item| report_shell_variables(item, problems)),
+        NodeKind::Map(entries) => entries.iter().for_each(|(_, value)| report_shell_variables(value, problems)),
+        NodeKind::String(text) => {
+            if let Some(name) = shell_variable(text) {
+                let problem = node.warning(format!("the variable `{name}` is not filled in here"));
+                problems.push(problem.help(for_value(name)));
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Returns the way to write the value of the variable `name`.
+pub fn for_value(name: &str) -> String {
+    format!("write `${{env.{name}}}` for the value of the variable")
 }
 
 fn is_name(text: &str) -> bool {

@@ -95,7 +95,8 @@ fn of_llm(node: &Node, problems: &mut Problems) -> Judge {
         }
         None => name,
     });
-    let model = setting(model, "model", &mut fields);
+    // What may be wrong with the name is the provider.
+    let model = setting(model, if provider.is_some() { "provider" } else { "model" }, &mut fields);
     let judge = Judge { model, ..rest(&mut fields, problems) };
     fields.finish(problems);
     judge
@@ -120,8 +121,18 @@ fn sample(fields: &mut Fields<'_>, problems: &mut Problems) -> Option<Setting<Ju
 
 /// Reads the settings that both sections have in common.
 fn rest(fields: &mut Fields<'_>, problems: &mut Problems) -> Judge {
+    let base_url = text(fields, "base_url", problems);
+    let is_address = |url: &str| ["http://", "https://", "$"].iter().any(|start| url.starts_with(start));
+    let (base_url, wrong) = match base_url {
+        Some(url) if !is_address(&url.value) => (None, Some(url)),
+        url => (url, None),
+    };
+    if let Some(Setting { value, source }) = wrong {
+        let problem = Diagnostic::error("an address begins with `http://` or `https://`").at(source);
+        problems.push(if value.contains("://") { problem } else { problem.help(format!("write `http://{value}`")) });
+    }
     Judge {
-        base_url: text(fields, "base_url", problems),
+        base_url,
         api_key: text(fields, "api_key", problems),
         temperature: fraction(fields, "temperature", 2, problems),
         ..Judge::default()

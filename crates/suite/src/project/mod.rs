@@ -44,6 +44,9 @@ const TESTS: &str = "tests";
 /// Default folder for the state.
 const STATE: &str = ".trialrun";
 
+/// Sections whose texts are names, paths, addresses and keys.
+const PLAIN_SECTIONS: [&str; 6] = ["judge", "llm", "state", "store", "sandbox", "workers"];
+
 /// Sections that may contain functions.
 const WITH_CODE: [&str; 3] = ["agent", "agents", "fixtures"];
 
@@ -189,6 +192,8 @@ impl Project {
         let mut missing = Vec::new();
         let root = fill(written, environment, &mut missing);
         refuse_functions(&root, problems);
+        let plain = PLAIN_SECTIONS.iter().filter_map(|section| written.get(section));
+        plain.for_each(|section| environment::report_shell_variables(section, problems));
         self.tree = Some(root.clone());
         let Some(fields) = Fields::of(&root, "the configuration", problems) else { return };
         let mut fields = fields.in_either_case();

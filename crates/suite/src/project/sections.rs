@@ -7,6 +7,7 @@ use model::decode::{Fields, Problems, choice, list, text};
 use model::{Diagnostic, Excerpt, NetworkPolicy, Node, NodeKind, RemoteMode, Requirement, nearest};
 use script::RuntimeChoice;
 
+use super::environment::shell_variable;
 use super::file::Dialect;
 use super::{Setting, fraction, setting};
 use crate::guarantees::{guarantees, network_policy};
@@ -170,7 +171,8 @@ fn visible(fields: &mut Fields<'_>, root: &Path, problems: &mut Problems) -> Vec
     for item in fields.list("visible", problems).unwrap_or_default() {
         let Some(written) = text(item, "an item of `visible`", problems) else { continue };
         let path = root.join(&written);
-        if !path.exists() {
+        // A variable in it is reported as such.
+        if !path.exists() && shell_variable(&written).is_none() {
             let problem = item.warning(format!("there is no file or directory `{written}`"));
             problems.push(problem.suggest(near(&path, Path::new(&written)).as_deref()));
         }

@@ -29,6 +29,10 @@ impl Workers {
         }
         let mut fields = Fields::of(node, "`workers`", problems)?.in_either_case();
         let queue = fields.text("queue", problems);
+        let is_postgres = |url: &str| ["postgres://", "postgresql://", "$"].iter().any(|start| url.starts_with(start));
+        if let Some(node) = fields.get("queue").filter(|_| queue.as_deref().is_some_and(|url| !is_postgres(url))) {
+            problems.push(node.error("the URL of the queue must begin with `postgres://`"));
+        }
         let workers = Self {
             queue: setting(queue, "queue", &mut fields),
             missing: take_below(missing, &["workers", "queue"]),

@@ -126,15 +126,18 @@ impl Session {
             all.retain(|problem| problem.kind != DiagnosticKind::UntestedRate);
         }
         all.extend(baseline_without_skill(overrides, &plan));
+        all.extend(idle_cassettes(spec));
+        all.extend(missing_calibration(self, spec, &plan));
         all.extend(unknown_tags(&chosen.tags, &tags().collect()));
         all.extend(skipped_by_only(self, &plan));
+        all.extend(missing_image(self, &plan));
         all.extend(unused_image(self, &plan));
         all.extend(unused_limit(self, &plan));
         let missing = missing_variables(self, &agents, &plan);
         // Other problems with a value that is not filled in only follow from that.
         let is_known = |problem: &Diagnostic| {
-            let is_unfilled = missing.iter().any(|one| is_same_place(one, problem));
-            is_unfilled || all.iter().any(|cause| problem.follows_from(cause))
+            let mut wrong = missing.iter().chain(self.diagnostics.iter().filter(|known| known.is_error()));
+            wrong.any(|one| is_same_place(one, problem)) || all.iter().any(|cause| problem.follows_from(cause))
         };
         let planning: Vec<Diagnostic> = planning.into_iter().filter(|problem| !is_known(problem)).collect();
         all.extend(planning);
@@ -149,6 +152,10 @@ impl Session {
         explain_no_tests(&mut all);
         if all.iter().any(Diagnostic::is_error) {
             all.retain(|problem| problem.kind != DiagnosticKind::ScriptedCall);
+        }
+        if self.diagnostics.iter().any(Diagnostic::is_error) {
+            // Other agents and settings may be meant than those that are read.
+            all.retain(|problem| problem.is_error() || self.diagnostics.contains(problem));
         }
         if self.project.is_unread {
             // Without the configuration, almost anything may seem wrong.
@@ -357,6 +364,36 @@ fn baseline_without_skill(overrides: &Overrides, plan: &Plan) -> Option<Diagnost
     })
 }
 
+/// Returns a warning about options for cassettes in a run without any.
+fn idle_cassettes(spec: &RunSpec) -> Option<Diagnostic> {
+    let typed = &spec.overrides().cassettes;
+    let named = typed.cassette_dir.as_ref().map(|_| "--cassette-dir");
+    let option = named.or(typed.cassette_delays.then_some("--cassette-delays"))?;
+    let is_idle = spec.cassette() == CassetteMode::Off && spec.overrides().fork.is_none();
+    let problem = Diagnostic::warning(format!("`{option}` has no effect: the run has no cassettes"));
+    is_idle.then(|| problem.help("add `--cassette auto`, `record` or `replay`"))
+}
+
+/// Returns a warning about the project's calibration of the judge if it does not exist and no assertion shows that.
+fn missing_calibration(session: &Session, spec: &RunSpec, plan: &Plan) -> Option<Diagnostic> {
+    let file = session.project.judge.calibration.as_ref()?;
+    let is_used = spec.overrides().judging.judge_calibration.is_none();
+    let is_missing = is_used && !session.project.root.join(&file.value).exists();
+    let is_shown = plan.trials.iter().any(|trial| runner::judged(trial) > 0);
+    let problem = Diagnostic::warning(format!("there is no calibration `{}`", file.value)).at(file.source.clone());
+    (is_missing && !is_shown).then(|| problem.help("`trialrun calibrate --output FILE` writes one"))
+}
+
+/// Returns an error if the kind of sandbox needs an image and none is set.
+fn missing_image(session: &Session, plan: &Plan) -> Option<Diagnostic> {
+    let settings = &plan.settings.sandbox;
+    let is_used = !plan.trials.is_empty() && session.project.sandbox_fallback.is_none();
+    let reason = sandbox::find(&settings.kind).filter(|_| is_used)?.missing_image(&settings.isolation)?;
+    let problem = Diagnostic::error(format!("`{}` sandboxes cannot be made here: {reason}", settings.kind));
+    let written = session.project.defaults.sandbox.as_ref().filter(|set| set.value == settings.kind);
+    Some(Diagnostic { source: written.map(|set| set.source.clone()), ..problem })
+}
+
 /// Returns a warning about the project's image if the project names no kind of sandbox, and that of the run has no images.
 fn unused_image(session: &Session, plan: &Plan) -> Option<Diagnostic> {
     let image = session.project.isolation.image.as_ref()?;
@@ -504,6 +541,9 @@ fn now_ms() -> Option<i64> {
 }
 
 fn read_script(file: &Path, cwd: &Path) -> Result<llm::Script, Vec<Diagnostic>> {
+    if file.as_os_str().is_empty() {
+        return Err(vec![Diagnostic::error("`scripted:` needs the path of a script").help("write `scripted:FILE`")]);
+    }
     let path = cwd.join(file);
     let node = suite::read_document(&path, &shown(&path, cwd))?;
     llm::Script::from_node(&node)

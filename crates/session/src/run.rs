@@ -75,8 +75,8 @@ impl Default for Signals {
 
 impl Session {
     /// Makes the checks that follow planning and precede each run: creates a sandbox if the project allows another kind
-    /// in its place, requires the image of containers, looks for files that steer tools in all sandboxes and for the
-    /// programs of agents, and refuses to lend a sign-in that nothing uses. Returns the warnings.
+    /// in its place, looks for files that steer tools in all sandboxes and for the programs of agents, and refuses to
+    /// lend a sign-in that nothing uses. Returns the warnings.
     ///
     /// # Errors
     /// Returns an error if the machine does not allow a check, or if the other kind of sandbox cannot be planned with.
@@ -87,11 +87,6 @@ impl Session {
         }
         let mut warnings = Vec::new();
         let chosen = planned.spec.sandbox();
-        let missing =
-            sandbox::find(chosen).and_then(|kind| kind.missing_image(&planned.plan.settings.sandbox.isolation));
-        if let Some(reason) = missing.filter(|_| self.project.sandbox_fallback.is_none()) {
-            return Err(Error::usage(format!("`{chosen}` sandboxes cannot be made here: {reason}")));
-        }
         if let Some(fallback) = self.project.sandbox_fallback.as_ref().filter(|fallback| *fallback != chosen)
             && let Some(reason) = sandbox_choice::try_out(&planned.plan, &self.host)?
         {

@@ -48,6 +48,14 @@ pub fn run(global: &Global, args: &ConfigArgs, terminal: &Terminal) -> Result<Ex
             .hint("settings are changed in the configuration, `trialrun.yaml`, or by options"));
     }
     let (context, spec) = place::resolve(global, &args.run)?;
+    let is_unknown = |word: &&String| {
+        let is_place = word.contains(['/', '.', ':']) || std::path::Path::new(word).exists();
+        !is_place && !context.project.skills_dir.join(word).exists()
+    };
+    if let Some(word) = args.run.targets.iter().find(is_unknown) {
+        return Err(CliError::usage(format!("`{word}` is not a test or a skill"))
+            .hint("`trialrun config` shows all settings; the arguments are those of `run`"));
+    }
     let problems: Vec<_> = context.diagnostics.iter().chain(spec.problems()).cloned().collect();
     terminal.diagnostics(&problems);
     terminal.notes(spec.notes());

@@ -110,7 +110,7 @@ fn a_fault_that_cannot_be_injected_is_an_error_before_the_run() {
 fn a_fault_that_a_kind_of_sandbox_does_not_support_is_an_error_before_the_run() {
     let check = |faults: &str, sandbox: &str, agent: &str, code: i32| {
         let project = project(faults, &["true"], RECOVERY);
-        project.write("trialrun.yaml", &format!("sandbox: {{provider: {sandbox}}}\n"));
+        project.write("trialrun.yaml", &format!("sandbox: {{provider: {sandbox}, image: debian}}\n"));
         let output = project.run(&["check", "case.yaml", "--agent", agent]).exits(code).output();
         assert!(code == 0 || output.contains("case.yaml:8:5"), "{output}");
         output

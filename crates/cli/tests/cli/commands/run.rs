@@ -49,6 +49,8 @@ fn options_that_cannot_be_meant_are_refused_before_anything_runs() {
         ("plan --report markdown=-", "`plan` runs nothing, so it has no `markdown=-` report"),
         ("run --source-repo nowhere", "there is no repository `nowhere`"),
         ("run --sandbox docker", "no image is set"),
+        ("run --agent chat --model scripted:", "`scripted:` needs the path of a script"),
+        ("config nonsense", "`nonsense` is not a test or a skill"),
         ("run --state postgres:/runs", "write `postgres://…`"),
         ("audit --sandbox dockr", "unknown sandbox `dockr`"),
         ("report -o out.pdf", "no report has files called `*.pdf`"),
@@ -77,6 +79,17 @@ fn a_comparison_without_a_skill_causes_a_warning() {
     assert!(idle.err.contains("`--baseline` has no effect: no case tests a skill"), "{}", idle.output());
     let compared = project.run(&["plan", "greet", "--baseline"]).exits(0);
     assert!(!compared.err.contains("no effect"), "{}", compared.output());
+}
+
+#[test]
+fn options_for_cassettes_without_cassettes_cause_a_warning() {
+    let project = demo();
+    for (options, is_idle) in
+        [("--cassette-dir tapes", true), ("--cassette-delays", true), ("--cassette-dir tapes --cassette replay", false)]
+    {
+        let ran = project.run(&format!("plan greet {options}").split(' ').collect::<Vec<_>>()).exits(0);
+        assert_eq!(ran.err.contains("has no effect: the run has no cassettes"), is_idle, "{}", ran.output());
+    }
 }
 
 #[test]

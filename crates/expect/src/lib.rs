@@ -71,7 +71,7 @@ pub use expectation::Expectation;
 pub use found::{Flaw, Found, Pass};
 pub use host::{Answer, Argument, Function, Host, Invalid, Naming, Pattern, Trouble};
 pub use meta::is_meta;
-pub use notation::{FUNCTION_TAG, REGEX_TAG, SCHEMA_TAG, split_regex, unknown_flag};
+pub use notation::{FUNCTION_TAG, REGEX_TAG, SCHEMA_TAG, split_regex};
 pub use operator::{EXPR, OPERATORS};
 pub use rule::Data;
 pub use rules::{Rules, Strict};

@@ -3,9 +3,9 @@
 use std::cell::Cell;
 use std::time::Duration;
 
-use expect::{REGEX_TAG, SourceLocation, split_regex, unknown_flag};
+use expect::{REGEX_TAG, SourceLocation, split_regex};
 use model::decode::Problems;
-use model::{Diagnostic, Node};
+use model::{Diagnostic, Node, wrong_flag};
 use script::{DEFAULT_BUDGET, Regex, RegexError};
 
 /// Regular expression, and where it is written.
@@ -35,7 +35,7 @@ impl Pattern {
             return Self::from_literal(node, problems);
         }
         let written = node.as_str().unwrap_or_default();
-        if is_in_slashes(written) || unknown_flag(written).is_some() {
+        if is_in_slashes(written) || wrong_flag(written).is_some() {
             let message = format!("the slashes of `{written}` are part of the expression here");
             let help = "write the expression without them, and flags in front: `(?i)hello`";
             problems.push(node.warning(message).help(help));
@@ -46,8 +46,8 @@ impl Pattern {
     /// Like `of`, and also accepts slashes and flags: `/a/i`.
     pub fn from_literal(node: &Node, problems: &mut Problems) -> Option<Self> {
         let written = node.as_str().unwrap_or_default();
-        if let Some(flag) = unknown_flag(written) {
-            let problem = node.error(format!("`{flag}` is not a flag of a regular expression"));
+        if let Some(wrong) = wrong_flag(written) {
+            let problem = node.error(wrong);
             let text = format!("if this is not a regular expression in slashes, write `\\{written}`");
             problems.push(problem.help("the flags are `d`, `g`, `i`, `m`, `s`, `u`, `v` and `y`").help(text));
             return None;

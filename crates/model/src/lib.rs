@@ -63,6 +63,7 @@ mod phases;
 mod preference;
 mod present;
 mod record;
+mod regex_flag;
 mod remote;
 mod repository;
 mod request_rule;
@@ -136,6 +137,7 @@ pub use preference::{PairJudgement, Preference};
 pub use record::{
     AnsweredQuestion, AttemptRecord, AuxiliaryUsage, CallRecord, HookKind, HookRecord, ReplyRecord, TrialRecord,
 };
+pub use regex_flag::wrong_flag;
 pub use remote::RemoteMode;
 pub use repository::{Commit, RemoteState, RepositoryChange, RepositoryState, ReviewRequest};
 pub use request_rule::RequestRule;

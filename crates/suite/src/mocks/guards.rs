@@ -1,7 +1,7 @@
 //! Reads requirements on the arguments of a call.
 
 use model::decode::Problems;
-use model::{ArgumentGuard, Diagnostic, Node, NodeKind, WantedArgument};
+use model::{ArgumentGuard, Diagnostic, Node, NodeKind, WantedArgument, wrong_flag};
 use script::Regex;
 
 /// Operators of expectations, which requirements on arguments do not have.
@@ -72,8 +72,7 @@ pub(super) fn is_pattern(text: &str) -> bool {
 
 fn pattern(text: &str) -> Option<(&str, &str)> {
     let (source, flags) = text.strip_prefix('/')?.rsplit_once('/')?;
-    // Flags in capitals are a mistake; a path may end with such a name.
-    let are_flags = flags.chars().all(|flag| flag.is_ascii_lowercase()) || matches!(flags, "G" | "I" | "M" | "S");
+    let are_flags = flags.chars().all(|flag| flag.is_ascii_lowercase()) || wrong_flag(text).is_some();
     (!source.is_empty() && are_flags).then_some((source, flags))
 }
 

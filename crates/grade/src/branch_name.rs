@@ -4,6 +4,7 @@ use crate::glob;
 use crate::pattern::{Pattern, RegexBudget};
 use crate::reading::Reading;
 use expect::SourceLocation;
+use model::{Diagnostic, is_branch_name};
 
 /// Branch name with wildcards, or a regular expression.
 #[derive(Debug, Clone)]
@@ -19,16 +20,30 @@ impl BranchName {
     pub fn read(reading: &mut Reading<'_>) -> Result<Option<Self>, ()> {
         match (reading.fields.get("name"), reading.fields.get("pattern")) {
             (None, None) => Ok(None),
-            (Some(_), None) => {
-                let (name, place) = reading.required_text("name").ok_or(())?;
-                Ok(Some(Self::Name(name, Some(place))))
-            }
+            (Some(_), None) => Self::read_name(reading, "name").map(Some).ok_or(()),
             (None, Some(_)) => reading.literal("pattern").map(|pattern| Some(Self::Pattern(pattern))).ok_or(()),
             (Some(_), Some(node)) => {
                 reading.problems.push(node.error("`name` and `pattern` cannot be combined; use one of them"));
                 Err(())
             }
         }
+    }
+
+    /// Reads the name under `key`, which may have wildcards. One that git refuses is reported: what forbids such a branch
+    /// could never fail.
+    pub fn read_name(reading: &mut Reading<'_>, key: &'static str) -> Option<Self> {
+        let (name, place) = reading.required_text(key)?;
+        let is_class = name.contains('[') && name.contains(']');
+        if !is_class && !is_branch_name(&name.replace(['*', '?'], "x")) {
+            let problem =
+                Diagnostic::error(format!("`{name}` is not a valid name of a git branch")).at(place.excerpt());
+            reading.problems.push(match key {
+                "name" => problem.help("a regular expression is written `pattern: …`"),
+                _ => problem,
+            });
+            return None;
+        }
+        Some(Self::Name(name, Some(place)))
     }
 
     /// Returns `true` if it matches `branch`. The error says why the match cannot be decided.

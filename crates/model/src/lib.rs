@@ -139,7 +139,7 @@ pub use record::{
 };
 pub use regex_flag::wrong_flag;
 pub use remote::RemoteMode;
-pub use repository::{Commit, RemoteState, RepositoryChange, RepositoryState, ReviewRequest};
+pub use repository::{Commit, RemoteState, RepositoryChange, RepositoryState, ReviewRequest, is_branch_name};
 pub use request_rule::RequestRule;
 pub use requirement::Requirement;
 pub use run_info::{AgentInfo, Invocation, MissingShards, Origin, RunInfo, SETTINGS_WITHOUT_EFFECT, Shard, SkillInfo};

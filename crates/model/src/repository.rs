@@ -147,6 +147,19 @@ fn pair((name, commit): (&String, &String)) -> (String, String) {
     (name.clone(), commit.clone())
 }
 
+/// Returns `true` if git accepts `name` as the name of a branch: the rules of `git check-ref-format --branch`.
+pub fn is_branch_name(name: &str) -> bool {
+    let is_refused = |letter: char| letter.is_ascii_control() || " ~^:?*[\\".contains(letter);
+    let is_part = |part: &str| !part.is_empty() && !part.starts_with('.') && !part.ends_with(".lock");
+    !name.contains(is_refused)
+        && !name.contains("..")
+        && !name.contains("@{")
+        && !name.starts_with('-')
+        && !name.ends_with('.')
+        && !["@", "HEAD"].contains(&name)
+        && name.split('/').all(is_part)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -176,5 +189,16 @@ mod tests {
             left,
             [("/b".to_owned(), names(&["main", "theirs"]), true), ("/a".to_owned(), names(&["new"]), false)]
         );
+    }
+
+    #[test]
+    fn a_name_that_git_refuses_is_not_the_name_of_a_branch() {
+        for name in ["main", "feat/x-1", "a@b", "ü", "a.b", "release/1.0"] {
+            assert!(is_branch_name(name), "{name}");
+        }
+        let refused = "a b|/a|a/|a//b|.a|a/.b|a.lock/b|a..b|a.|a@{1|@|HEAD|-a|a~1|a^|a:b|a?|a*|a[|a\\b|\u{7f}|";
+        for name in refused.split('|') {
+            assert!(!is_branch_name(name), "{name}");
+        }
     }
 }

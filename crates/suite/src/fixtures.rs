@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use model::decode::{self, Fields, Problems};
-use model::{CopyTree, Diagnostic, Excerpt, FixtureFile, Fixtures, Node, NodeKind, OuterFolder, Spanned};
+use model::{CopyTree, Diagnostic, Excerpt, FixtureFile, Fixtures, Node, NodeKind, OuterFolder, Spanned, is_branch_name};
 
 use crate::{ai_tester, path};
 
@@ -183,21 +183,14 @@ fn extends(fields: &mut Fields<'_>, problems: &mut Problems) -> Vec<(String, Exc
     items.iter().filter_map(|item| name(item, problems)).collect()
 }
 
-/// Reads a branch name that git accepts. These are git's own rules, except for a few that do not matter in practice.
+/// Reads a branch name that git accepts.
 fn branch(fields: &mut Fields<'_>, problems: &mut Problems) -> Option<String> {
     let name = fields.text("git_branch", problems)?;
-    let odd = |c: char| c.is_whitespace() || c.is_control() || "~^:?*[\\".contains(c);
-    let refused = name.contains(odd)
-        || name.contains("..")
-        || name.contains("//")
-        || name.contains("@{")
-        || name.starts_with(['-', '/', '.'])
-        || name.ends_with(['/', '.'])
-        || name.ends_with(".lock");
-    if refused {
+    let is_valid = is_branch_name(&name);
+    if !is_valid {
         problems.push(written(fields, "git_branch").error(format!("`{name}` is not a valid name of a git branch")));
     }
-    (!refused).then_some(name)
+    is_valid.then_some(name)
 }
 
 fn copy_tree(node: &Node, base: &Path, problems: &mut Problems) -> Option<CopyTree> {

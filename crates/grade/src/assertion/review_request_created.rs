@@ -8,7 +8,6 @@ use super::repository_matcher::RepositoryMatcher;
 use crate::branch_name::BranchName;
 use crate::evidence::repository;
 use crate::example::{branch_out, open_request, push_to};
-use crate::glob;
 
 pub(crate) const ASSERTION: Assertion = Assertion::written("review_request_created", parse)
     .aliases(&["pull_request_created", "merge_request_created"])
@@ -51,21 +50,17 @@ pub(crate) struct ReviewRequestNotCreated;
 #[derive(Debug)]
 pub(crate) struct ReviewRequestCreated {
     pub head: Option<BranchName>,
-    pub base: Option<String>,
+    pub base: Option<BranchName>,
     /// True if it must be a draft.
     pub is_draft: bool,
 }
 
 fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
-    let head = match reading.fields.get("head") {
-        Some(_) => {
-            let (name, place) = reading.required_text("head")?;
-            Some(BranchName::Name(name, Some(place)))
-        }
-        None => None,
-    };
-    let base = reading.fields.text("base", reading.problems);
-    Some(Arc::new(ReviewRequestCreated { head, base, is_draft: false }))
+    let [head, base] = ["head", "base"].map(|key| match reading.fields.get(key) {
+        Some(_) => BranchName::read_name(reading, key).map(Some),
+        None => Some(None),
+    });
+    Some(Arc::new(ReviewRequestCreated { head: head?, base: base?, is_draft: false }))
 }
 
 impl RepositoryMatcher for ReviewRequestCreated {
@@ -145,7 +140,7 @@ impl ReviewRequestCreated {
         let base = match (&self.base, request.base.as_deref()) {
             (None, _) => Some(true),
             (Some(_), None) => None,
-            (Some(wanted), Some(base)) => Some(glob::matches(wanted, base)),
+            (Some(wanted), Some(base)) => Some(wanted.is(base)?),
         };
         let draft = if self.is_draft { request.draft } else { Some(true) };
         let parts = [Some(request.open), head, base, draft];
@@ -165,7 +160,7 @@ impl ReviewRequestCreated {
                 names.join(" or ")
             }
         };
-        let base = self.base.as_ref().map_or_else(String::new, |base| format!(" to `{base}`"));
+        let base = self.base.as_ref().map_or_else(String::new, |base| format!(" to {base}"));
         let draft = if self.is_draft { "draft " } else { "" };
         format!("a new open {draft}review request from {head}{base}")
     }

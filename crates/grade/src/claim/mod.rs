@@ -207,7 +207,11 @@ fn checked(part: Statement, place: &SourceLocation, setting: &ClaimContext) -> O
         StatementKind::Review { base, is_draft } => {
             let about = base.as_ref().map(|base| format!("to `{base}`"));
             let about = about.or_else(|| is_draft.then(|| "as a draft".to_owned()));
-            Typed::new("review_request_created", about, ReviewRequestCreated { head: None, base, is_draft })
+            Typed::new(
+                "review_request_created",
+                about,
+                ReviewRequestCreated { head: None, base: branch(base), is_draft },
+            )
         }
         StatementKind::Files { what, names, is_either, is_at_root } => {
             let files = FilesClaim { what, names, is_either, is_at_root, is_negated };

@@ -261,7 +261,8 @@ fn read_one(candidate: &Candidate, library: &Library) -> ReadFile {
         if candidate.reason != DiscoveryReason::Suite && !FORMATS.iter().any(|format| (format.is_meant)(&source.text)) {
             let is_stream = document::is_stream(&source.text);
             let problems = std::mem::take(&mut file.problems).into_iter().filter(|_| !is_stream);
-            file.problems = problems.filter_map(|problem| not_read(problem, candidate.reason, false)).collect();
+            let is_unreadable = language == Language::Json && collection::may_be_fixtures(&source.text);
+            file.problems = problems.filter_map(|problem| not_read(problem, candidate.reason, is_unreadable)).collect();
         }
         return file;
     };

@@ -72,12 +72,28 @@ pub(super) fn json_error(source: &Source, start: usize, text: &str, error: &serd
 pub(super) fn json_problem(source: &Source, error: &serde_json::Error, index: usize) -> Diagnostic {
     let full = error.to_string();
     let message = full.rfind(" at line ").map_or(full.as_str(), |cut| &full[..cut]);
+    let before = source.text.get(..index).and_then(|before| before.strip_suffix('\n')).unwrap_or_default();
+    if message.starts_with("control character")
+        && let Some(quote) = before.rfind(['"', '\n']).filter(|at| before[*at..].starts_with('"'))
+    {
+        let problem = Diagnostic::error("not valid JSON: this string does not end on its line");
+        return problem.at(source.excerpt(Span::new(quote, before.len()))).help("is its closing quote missing?");
+    }
     let mut problem =
         Diagnostic::error(format!("not valid JSON: {message}")).at(source.excerpt(Span::new(index, index)));
-    if source.text.get(index..).is_some_and(|rest| rest.starts_with('/') || rest.starts_with('#')) {
+    let rest = source.text.get(index..).unwrap_or_default();
+    if rest.starts_with(['/', '#']) {
         problem = problem.help("JSON does not allow comments");
+    } else if rest.starts_with('\'') {
+        problem = problem.help("JSON has only double quotes");
     } else if message.contains("trailing comma") {
         problem = problem.help("JSON does not allow a comma after the last item");
+    } else if ["True", "False", "None"].iter().any(|word| rest.starts_with(word)) {
+        problem = problem.help("write `true`, `false` or `null`");
+    } else if message == "key must be a string" {
+        problem = problem.help("put the key in double quotes");
+    } else if source.text.starts_with(char::is_alphabetic) && source.text.contains(": ") {
+        problem = problem.help("the name of a file with YAML must end in `.yaml`");
     }
     problem
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use model::decode::Problems;
 use model::{Diagnostic, Node, NodeKind, Source};
 
-use super::{FORMATS, Format, SuiteFile};
+use super::{FORMATS, Format, SuiteFile, has_key};
 use crate::document::{self, Language};
 
 /// Keys of an expected answer in a fixtures file.
@@ -62,8 +62,7 @@ pub fn lines_of_fixtures(path: &Path, source: &Arc<Source>) -> Option<Diagnostic
 
 /// Returns `true` if `text`, which is JSON, may be cases of a fixtures file.
 pub fn may_be_fixtures(text: &str) -> bool {
-    let has = |key: &str| text.split('"').any(|piece| piece == key);
-    has("title") && has("input") && EXPECTED.iter().any(|key| has(key))
+    ["title", "input"].iter().all(|key| has_key(text, &[key])) && has_key(text, &EXPECTED)
 }
 
 /// Returns help with the name that the file at `path` should have, if `items` are cases of a fixtures file. Those below

@@ -27,7 +27,7 @@ pub const DATASET: Format = Format {
     name: NAME,
     mark: "a map with `dataset`, a file of inspect or DeepEval, and its `format`",
     fails_alone: true,
-    is_meant: |text| text.lines().any(|line| line.starts_with("dataset:")),
+    is_meant,
     resembles: recognises,
     recognises,
     read,
@@ -35,6 +35,13 @@ pub const DATASET: Format = Format {
 
 /// Name of the format.
 const NAME: &str = "dataset";
+
+fn is_meant(text: &str) -> bool {
+    match super::json_keys(text) {
+        Some(keys) => keys.contains(&"dataset") && keys.contains(&"format"),
+        None => text.lines().any(|line| line.starts_with("dataset:")),
+    }
+}
 
 /// Format of a dataset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

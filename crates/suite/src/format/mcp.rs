@@ -22,7 +22,7 @@ pub const MCP: Format = Format {
     name: NAME,
     mark: "a YAML or JSON map with `suite: mcp`",
     fails_alone: false,
-    is_meant: |text| text.lines().any(|line| line.replace(['"', '\'', ' ', ',', '{', '}'], "") == "suite:mcp"),
+    is_meant,
     resembles: recognises,
     recognises,
     read,
@@ -30,6 +30,13 @@ pub const MCP: Format = Format {
 
 /// Name of the format, which is also that of the agent.
 const NAME: &str = "mcp";
+
+fn is_meant(text: &str) -> bool {
+    if let Some(keys) = super::json_keys(text) {
+        return keys.contains(&"suite") && CASES.iter().any(|case| keys.contains(case));
+    }
+    text.lines().any(|line| line.replace(['"', '\'', ' ', ',', '{', '}'], "") == "suite:mcp")
+}
 
 /// Keys of the checks of trialrun, in the order of their cases.
 const CHECKS: [&str; 4] = ["contract", "protocol", "safety", "fuzz"];

@@ -260,28 +260,66 @@ const JSON_KEYS: [&str; 15] = [
     "goal",
 ];
 
-/// Returns `true` if `text`, which is JSON, may be a suite. Parsing takes far longer, and folders of tests often contain
-/// large files of data.
+/// Returns `true` if `text`, which is or should be JSON, may be a suite. Parsing takes far longer, and folders of tests
+/// often contain large files of data.
 pub fn may_be_json(text: &str) -> bool {
-    text.split('"').any(|piece| JSON_KEYS.contains(&piece)) || collection::may_be_fixtures(text)
+    has_key(text, &JSON_KEYS) || collection::may_be_fixtures(text)
 }
 
-/// Returns the quoted keys in `text`, at any depth, if it is written as JSON.
+/// Returns `true` if one of `keys` seems to be a key in `text`, with or without quotes.
+fn has_key(text: &str, keys: &[&str]) -> bool {
+    text.split(':').any(|before| {
+        let key = before.trim_end().trim_end_matches(['"', '\'']);
+        keys.iter().any(|known| key.ends_with(known))
+    })
+}
+
+/// Returns the keys in `text`, at any depth, if it is written as JSON. It may have what JSON does not allow: comments,
+/// single quotes, and keys without quotes.
 fn json_keys(text: &str) -> Option<Vec<&str>> {
-    let text = text.trim_start();
-    let mut pieces = text.strip_prefix(['{', '[']).map(|_| text.split('"'))?;
-    pieces.next();
+    let is_word = |letter: char| letter.is_alphanumeric() || letter == '_';
+    let mut rest = uncommented(text).strip_prefix(['{', '['])?;
     let mut keys = Vec::new();
-    while let (Some(key), Some(after)) = (pieces.next(), pieces.clone().next()) {
-        if after.trim_start().starts_with(':') {
-            keys.push(key);
-        }
-        // The text between two strings, unless what was read is not one.
-        if after.trim_start().starts_with([':', ',', ']', '}']) {
-            pieces.next();
+    loop {
+        rest = uncommented(rest);
+        let Some(first) = rest.chars().next() else { return Some(keys) };
+        let inside = &rest[first.len_utf8()..];
+        let word = match first {
+            '"' | '\'' => {
+                let mut is_escaped = false;
+                let end = inside.find(|letter| {
+                    let is_end = letter == first && !is_escaped;
+                    is_escaped = letter == '\\' && !is_escaped;
+                    is_end
+                });
+                let word = &inside[..end.unwrap_or(inside.len())];
+                rest = inside.get(word.len() + 1..).unwrap_or_default();
+                word
+            }
+            _ => {
+                let length = rest.find(|letter| !is_word(letter)).unwrap_or(rest.len()).max(first.len_utf8());
+                let (word, after) = rest.split_at(length);
+                rest = after;
+                word
+            }
+        };
+        if uncommented(rest).starts_with(':') {
+            keys.push(word);
         }
     }
-    Some(keys)
+}
+
+/// Returns `text` without spaces and comments at its start.
+fn uncommented(mut text: &str) -> &str {
+    loop {
+        text = text.trim_start();
+        let end = match text {
+            _ if text.starts_with("//") || text.starts_with('#') => text.find('\n'),
+            _ if text.starts_with("/*") => text.find("*/").map(|at| at + 2),
+            _ => return text,
+        };
+        text = &text[end.unwrap_or(text.len())..];
+    }
 }
 
 #[cfg(test)]
@@ -329,5 +367,9 @@ mod tests {
         assert_eq!(json_keys(" {\"a\": \"x: y\", \"b\":[{\"c\" :1,]"), Some(vec!["a", "b", "c"]));
         assert_eq!(json_keys("a: {\"b\": 1}"), None);
         assert_eq!(json_keys("{\"a"), Some(vec![]));
+        assert_eq!(
+            json_keys("// it's a\n{'b': \"\\\"c\\\": \", /* d: */ e: f, # g:\n\"é\" : ü}"),
+            Some(vec!["b", "e", "é"])
+        );
     }
 }

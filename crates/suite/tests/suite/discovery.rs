@@ -494,6 +494,37 @@ fn tests_in_json_are_read_and_data_is_not() {
 }
 
 #[test]
+fn a_test_with_what_json_does_not_allow_is_reported_and_such_data_is_not() {
+    let scratch = Scratch::new();
+    let talk = r#"{"name": "talks", "turns": [{"says": "it's"}], "assertions": [{"contains": "hi"}]}"#;
+    let fixtures = r#"[{"title": "a", "input": "b", "output": "c",}]"#;
+    scratch
+        .write("tests/a.json", format!("// it's a test\n{talk}"))
+        .write("tests/b.json", talk.replace("it's", "its").replace('"', "'"))
+        .write("tests/c.json", r#"{turns: [{says: "hi"}], assertions: [{contains: "hi"}]}"#)
+        .write("tests/d.json", TALK)
+        .write("tests/e.json", fixtures)
+        .write("tests/f.json", "// data\n{\"turns\": 5, \"names\": [\"a\"]}")
+        .write("tests/g.json", "{names: ['goal'], city: 'says'}")
+        .write("tests/h.json", r#"{"suite": "mcp", "calls": [{"call": "add",}]}"#)
+        .write("tests/i.json", "{'dataset': 'a.jsonl', 'format': 'inspect'}")
+        .write("tests/good.yaml", TALK);
+    let loaded = load_all(&scratch);
+    assert_eq!(
+        contained(&loaded),
+        [
+            "tests/a.json:1:1: not valid JSON: expected value",
+            "tests/b.json:1:2: not valid JSON: key must be a string",
+            "tests/c.json:1:2: not valid JSON: key must be a string",
+            "tests/d.json:1:2: not valid JSON: expected ident",
+            "tests/i.json:1:2: not valid JSON: key must be a string",
+        ]
+    );
+    let trailing = ["tests/e.json:1:45", "tests/h.json:1:43"].map(|at| format!("{at}: not valid JSON: trailing comma"));
+    assert_eq!(describe(&loaded.diagnostics), trailing);
+}
+
+#[test]
 fn a_list_of_tests_is_refused_and_a_table_of_rows_is_not() {
     let scratch = Scratch::new();
     let item = "- name: one\n  turns: [{ says: hi }]\n  assertions: [{ contains: hi }]\n";

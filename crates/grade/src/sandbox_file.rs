@@ -56,8 +56,22 @@ fn not_a_pattern(reading: &Reading<'_>, place: &SourceLocation) -> model::Diagno
 }
 
 impl SandboxFile {
-    /// Reads the `path` field, which must be inside the working directory.
+    /// Reads the `path` field of an assertion about a file, which must be inside the working directory.
     pub fn read(reading: &mut Reading<'_>) -> Option<Self> {
+        let file = Self::read_path(reading)?;
+        if file.path.ends_with('/') {
+            let problem =
+                model::Diagnostic::error(format!("`{}` is a folder, and the assertion is about a file", file.path));
+            reading
+                .problems
+                .push(problem.at(file.place.excerpt()).help("a command can check a folder: `test -d PATH`"));
+            return None;
+        }
+        Some(file)
+    }
+
+    /// Like [`read`](Self::read), but the path may be that of a folder.
+    pub fn read_path(reading: &mut Reading<'_>) -> Option<Self> {
         let (path, place) = reading.required_text("path")?;
         let reason = if path.starts_with('/') || path.starts_with('~') {
             "must be relative to the working directory"

@@ -53,6 +53,30 @@ fn is_invisible(letter: char) -> bool {
     }
 }
 
+/// Returns the quote that is not closed in a shell `command`, if that is certain: quotes within substitutions and
+/// here-documents are not followed.
+pub fn open_quote(command: &str) -> Option<char> {
+    if ["<<", "$(", "`", "${", "$'"].iter().any(|part| command.contains(part)) {
+        return None;
+    }
+    let mut open = None;
+    let mut is_comment = false;
+    let mut before = ' ';
+    let mut letters = command.chars();
+    while let Some(letter) = letters.next() {
+        match (open, letter) {
+            _ if is_comment => is_comment = letter != '\n',
+            (None | Some('"'), '\\') => drop(letters.next()),
+            (None, '"' | '\'') => open = Some(letter),
+            (None, '#') => is_comment = before.is_whitespace() || ";&|(".contains(before),
+            (Some(quote), letter) if quote == letter => open = None,
+            _ => {}
+        }
+        before = letter;
+    }
+    open
+}
+
 /// Returns `true` if nothing in `text` is visible.
 pub fn is_blank(text: &str) -> bool {
     text.chars().all(|letter| letter.is_whitespace() || is_invisible(letter))
@@ -131,6 +155,22 @@ pub fn shell_word(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_quote_that_a_command_does_not_close_is_found() {
+        for (command, quote) in [
+            ("echo 'a", Some('\'')),
+            ("echo \"a > out", Some('"')),
+            ("echo 'a' \"b\\\"", Some('"')),
+            ("echo \"it's\" 'a\\' it\\'s # don't", None),
+            ("a # don't\necho 'b", Some('\'')),
+            ("echo a#'b'", None),
+            ("cat <<EOF\nit's\nEOF", None),
+            ("echo \"$(echo 'a\"b')\"", None),
+        ] {
+            assert_eq!(open_quote(command), quote, "{command}");
+        }
+    }
 
     #[test]
     fn a_noun_has_the_form_of_its_count() {

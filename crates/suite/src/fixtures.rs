@@ -6,7 +6,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use model::decode::{self, Fields, Problems};
-use model::{CopyTree, Diagnostic, Excerpt, FixtureFile, Fixtures, Node, NodeKind, OuterFolder, Spanned, is_branch_name};
+use model::text::open_quote;
+use model::{
+    CopyTree, Diagnostic, Excerpt, FixtureFile, Fixtures, Node, NodeKind, OuterFolder, Spanned, is_branch_name,
+};
 
 use crate::{ai_tester, path};
 
@@ -44,6 +47,9 @@ impl Block {
             files_unstaged: each(&mut fields, "files_unstaged", problems, file),
             setup_commands: each(&mut fields, "setup_commands", problems, |item, problems| {
                 let command = decode::text(item, "an item of `setup_commands`", problems)?;
+                if let Some(quote) = open_quote(&command) {
+                    problems.push(item.error(format!("a `{quote}` is not closed in this command")));
+                }
                 Some(Spanned::new(command, item.span))
             }),
             env: env(&mut fields, problems),
@@ -106,6 +112,7 @@ impl Block {
                 _ => problem.help("write `git_init: true`, or `files_unstaged` for files without a repository"),
             });
         }
+        refuse_files_as_folders(rest, problems);
         Fixtures { git_init, source: Some(node.excerpt()), ..self.rest }
     }
 }
@@ -129,6 +136,25 @@ fn refuse_second(files: &[FixtureFile], problems: &mut Problems) {
         if !std::ptr::eq(first, file) {
             let problem = Diagnostic::error(format!("two files have the path `{}`", file.path));
             problems.push(problem.at(file.source.clone()).help(format!("the first is at {}", first.source)));
+        }
+    }
+}
+
+/// Reports each file and directory inside of a path that is a file.
+fn refuse_files_as_folders(fixtures: &Fixtures, problems: &mut Problems) {
+    let files = || [&fixtures.files_committed, &fixtures.files_staged, &fixtures.files_unstaged].into_iter().flatten();
+    let by_path: HashMap<&Path, &FixtureFile> = files().map(|file| (Path::new(&*file.path), file)).collect();
+    let file_in = |path: &str, from: usize| Path::new(path).ancestors().skip(from).find_map(|path| by_path.get(path));
+    for inner in files() {
+        if let Some(file) = file_in(&inner.path, 1) {
+            let message = format!("`{}` cannot be in `{}`, which is a file", inner.path, file.path);
+            problems.push(Diagnostic::error(message).at(inner.source.clone()));
+        }
+    }
+    for directory in &fixtures.directories {
+        if let Some(file) = file_in(directory, 0) {
+            let message = format!("`{}` is a file here, and `directories` has `{directory}`", file.path);
+            problems.push(Diagnostic::error(message).at(file.source.clone()));
         }
     }
 }
@@ -282,12 +308,42 @@ fn env(fields: &mut Fields<'_>, problems: &mut Problems) -> Vec<(String, String)
         } else {
             None
         };
-        match (fault, node.and_then(|map| map.get(&name))) {
-            (Some(fault), Some(place)) => problems.push(place.error(format!("`{name}` {fault}"))),
+        let place = node.and_then(|map| map.get(&name));
+        if let (Some(reference), Some(place)) = (reference(&name, &value.value), place) {
+            let problem = place.warning(format!("`{reference}` is text here, which no shell replaces"));
+            problems.push(problem.help("write the value, or set the variable in the command that needs it"));
+        }
+        match (fault, place) {
+            (Some(fault), Some(place)) => {
+                let key = match node.map(|node| &node.kind) {
+                    Some(NodeKind::Map(entries)) => entries.iter().find(|(key, _)| key.value == name),
+                    _ => None,
+                };
+                let place = key.map_or_else(|| place.excerpt(), |(key, _)| place.source.excerpt(key.span));
+                let problem = Diagnostic::error(format!("`{name}` {fault}")).at(place);
+                problems.push(match name.split_once('=') {
+                    Some((name, value)) if !name.is_empty() => problem.help(format!("write `{name}: \"{value}\"`")),
+                    _ => problem,
+                });
+            }
             _ => env.push((name, value.value)),
         }
     }
     env
+}
+
+/// Returns the reference to a variable in the `value` of the variable `name`, if it must be meant as one: to the variable
+/// itself, to one that every process has, or in the form of the configuration. Also returns the output of a command.
+fn reference<'v>(name: &str, value: &'v str) -> Option<&'v str> {
+    const OF_ALL: [&str; 4] = ["HOME", "PATH", "PWD", "USER"];
+    if value.starts_with("$(") && value.ends_with(')') {
+        return Some(value);
+    }
+    value.split([':', '/']).find(|part| {
+        let inner = part.strip_prefix('$').unwrap_or_default();
+        let inner = inner.strip_prefix('{').and_then(|inner| inner.strip_suffix('}')).unwrap_or(inner);
+        inner.starts_with("env.") || (!inner.is_empty() && (inner == name || OF_ALL.contains(&inner)))
+    })
 }
 
 #[cfg(test)]
@@ -321,6 +377,22 @@ mod tests {
         assert_eq!((files[0].path.as_str(), &*files[0].content), ("bin/run", bytes.as_slice()));
         assert_eq!(files[0].executable, cfg!(unix));
         assert_eq!((files[1].content.len(), files[1].executable), (0, false));
+    }
+
+    #[test]
+    fn a_file_cannot_be_a_folder() {
+        let (_, problems) = read(
+            "directories: [a/b]\ngit_init: true\nfiles_committed:\n  - path: a\n  - path: c/d\nfiles_unstaged:\n  \
+             - path: c/d/e\n  - path: c/f\n",
+            Path::new("/"),
+        );
+        assert_eq!(
+            problems,
+            [
+                "s.yaml:7:5: `c/d/e` cannot be in `c/d`, which is a file",
+                "s.yaml:4:5: `a` is a file here, and `directories` has `a/b`",
+            ]
+        );
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! `command`: a command run in the sandbox after the agent has finished behaves as expected.
 
+use model::text::open_quote;
 use model::{Collected, ControlRun, NodeKind, Probed, Rerun, Status};
 
 use super::prelude::*;
@@ -95,6 +96,11 @@ fn command_line(reading: &mut Reading<'_>) -> Option<(String, SourceLocation)> {
         reading
             .problems
             .push(model::Diagnostic::error(format!("`{key}` contains a NUL character")).at(place.excerpt()));
+        return None;
+    }
+    if let Some(quote) = open_quote(&run) {
+        let problem = model::Diagnostic::error(format!("a `{quote}` is not closed in this command"));
+        reading.problems.push(problem.at(place.excerpt()));
         return None;
     }
     Some((run, place))

@@ -87,7 +87,8 @@ fn parse(reading: &mut Reading<'_>, is_wanted: bool) -> Option<Arc<dyn Matcher>>
         let (pattern, place) = reading.required_text("path")?;
         return Some(Arc::new(FilesCreated { pattern, place, is_wanted }));
     }
-    Some(Arc::new(FileExists { file: SandboxFile::read(reading)?, is_wanted }))
+    let file = if is_wanted { SandboxFile::read(reading) } else { SandboxFile::read_path(reading) };
+    Some(Arc::new(FileExists { file: file?, is_wanted }))
 }
 
 impl Matcher for FileExists {

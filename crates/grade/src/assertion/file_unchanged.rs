@@ -1,25 +1,46 @@
 //! `file_unchanged`: the agent did not change a file in the sandbox.
 
-use model::Change;
+use model::{Change, Diagnostic, Fixtures, nearest};
 
 use super::PATH;
 use super::prelude::*;
 use crate::sandbox_file::{FileProbe, SandboxFile};
 
-pub(crate) const ASSERTION: Assertion =
-    Assertion::written("file_unchanged", |reading| Some(Arc::new(FileUnchanged { file: SandboxFile::read(reading)? })))
-        .summary("A file in the sandbox did not change.")
-        .fields(&[PATH, TITLE])
-        .parameters(&[Parameter::Value("path")])
-        .example(
-            || json!({"id": "leaves-the-lock", "type": "file_unchanged", "path": "Cargo.lock"}),
-            || EvidenceBuilder::new().file("Cargo.lock", Some("version = 4\n")),
-            || EvidenceBuilder::new().file("Cargo.lock", Some("version = 5\n")).changed("Cargo.lock"),
-        );
+pub(crate) const ASSERTION: Assertion = Assertion::written("file_unchanged", parse)
+    .summary("A file in the sandbox did not change.")
+    .fields(&[PATH, TITLE])
+    .parameters(&[Parameter::Value("path")])
+    .example(
+        || json!({"id": "leaves-the-lock", "type": "file_unchanged", "path": "Cargo.lock"}),
+        || EvidenceBuilder::new().file("Cargo.lock", Some("version = 4\n")),
+        || EvidenceBuilder::new().file("Cargo.lock", Some("version = 5\n")).changed("Cargo.lock"),
+    );
 
 #[derive(Debug)]
 struct FileUnchanged {
     file: SandboxFile,
+}
+
+fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
+    let file = SandboxFile::read(reading)?;
+    if let Some(near) = reading.context.case.and_then(|case| misspelt(&file.path, &case.fixtures)) {
+        let problem = Diagnostic::warning(format!("no fixture has the path `{}`", file.path));
+        reading.problems.push(problem.at(file.place.excerpt()).suggest(Some(near)));
+    }
+    Some(Arc::new(FileUnchanged { file }))
+}
+
+/// Returns the file of `fixtures` that `path` probably means, if no other part of them can create a file at `path`.
+fn misspelt<'f>(path: &str, fixtures: &'f Fixtures) -> Option<&'f str> {
+    let files = || [&fixtures.files_committed, &fixtures.files_staged, &fixtures.files_unstaged].into_iter().flatten();
+    let paths = || files().map(|file| file.path.as_str());
+    let path = path.trim_start_matches("./");
+    if !fixtures.setup_commands.is_empty() || !fixtures.copy_trees.is_empty() || paths().any(|known| known == path) {
+        return None;
+    }
+    let name = |path: &'f str| path.rsplit('/').next();
+    let own = path.rsplit('/').next();
+    nearest(path, paths()).or_else(|| paths().find(|known| name(known) == own))
 }
 
 impl Matcher for FileUnchanged {

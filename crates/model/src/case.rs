@@ -41,6 +41,8 @@ pub struct Graded {
     pub rewards: Option<String>,
     /// Solution of the case's own. If the agent fails, it shows whether a verifier can be satisfied at all.
     pub solution: Option<Arc<Solution>>,
+    /// Location of the first of the folders that have absolute paths.
+    pub absolute_source: Option<Excerpt>,
 }
 
 /// Folder that commands of assertions see and the agent does not.

@@ -158,6 +158,16 @@ impl<'a> Fields<'a> {
         }
     }
 
+    /// Reads a number of tokens under `key`.
+    pub fn tokens(&mut self, key: &'static str, problems: &mut Problems) -> Option<f64> {
+        let tokens = self.positive(key, problems)?;
+        if tokens < 1.0 {
+            problems.push(self.get(key)?.error(format!("`{key}` must be at least one token, not {tokens}")));
+            return None;
+        }
+        Some(tokens)
+    }
+
     /// Reads a list under `key`.
     pub fn list(&mut self, key: &'static str, problems: &mut Problems) -> Option<&'a [Node]> {
         let node = self.get(key)?;
@@ -437,6 +447,9 @@ pub fn list<'a>(node: &'a Node, what: &str, problems: &mut Problems) -> Option<&
             problems.push(match &node.kind {
                 NodeKind::String(_) if filled(node).is_some() => {
                     problem.help("a cell of a CSV file is text: write `[…]` here, with one template for each item")
+                }
+                NodeKind::String(text) if what == "`expect`" && text.contains(' ') => {
+                    problem.help("write an assertion for each item, such as `[{ contains: … }]`")
                 }
                 NodeKind::String(text) => problem.help(format!("write `[{}]`", as_items(node, text))),
                 NodeKind::Map(_) if node.source.path.ends_with(".json") => problem.help("write `[…]` around the items"),

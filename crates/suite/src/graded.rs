@@ -26,8 +26,11 @@ pub fn graded(node: &Node, base: &Path, problems: &mut Problems) -> Graded {
     let folders = fields.get("folders").map(|node| folders(node, base, problems)).unwrap_or_default();
     let rewards = fields.get("rewards").and_then(|node| absolute_path(node, "`rewards`", problems));
     let solution = fields.get("solution").and_then(|node| solution(node, base, problems));
+    let absolute = ["folders", "rewards", "solution"].iter().find_map(|key| fields.get(key));
+    let absolute_source = absolute.map(Node::excerpt);
     fields.finish(problems);
-    Graded { taken_files, is_shared, takes_fixture, folders, rewards, solution: solution.map(Arc::new) }
+    let solution = solution.map(Arc::new);
+    Graded { taken_files, is_shared, takes_fixture, folders, rewards, solution, absolute_source }
 }
 
 /// Reads `folders`: a map from absolute paths to folders. An empty text stands for an empty folder.

@@ -107,7 +107,7 @@ fn parse(source: &Arc<Source>, folder: Option<&str>, problems: &mut Problems) ->
     let name = fields.required_text("name", problems);
     let description = fields.required_text("description", problems);
     let version = fields.get("version").and_then(|node| as_written(node, problems));
-    let token_budget = fields.positive("token-budget", problems);
+    let token_budget = fields.tokens("token-budget", problems);
     let raw = fields.get("allowed-tools").map(|node| tools(node, problems)).unwrap_or_default();
     refuse_misspelt(&fields, problems);
     if let (Some(name), Some(folder)) = (&name, folder)

@@ -80,7 +80,7 @@ pub(super) fn decisions(
         autos.insert(group.first.group(), group.auto);
         decisions.extend(own);
     }
-    problems.extend(hopeless(&decisions));
+    problems.extend(hopeless(&decisions, &groups));
     let mut changed: HashMap<[Arc<str>; 3], Arc<PlannedCase>> = HashMap::new();
     trials.extend(planned.into_iter().filter_map(|mut trial| {
         let auto = autos.get(&trial.group()).copied();
@@ -177,8 +177,8 @@ fn comparisons(groups: &mut [Group<'_>], precision: Option<f64>) -> Vec<PlannedD
     decisions
 }
 
-/// Returns a warning for each question whose maximum is too small for an answer.
-fn hopeless(decisions: &[PlannedDecision]) -> Vec<Diagnostic> {
+/// Returns a warning for each question whose maximum is too small for an answer, at the case that sets it.
+fn hopeless(decisions: &[PlannedDecision], groups: &[Group<'_>]) -> Vec<Diagnostic> {
     let mut warnings: Vec<Diagnostic> = Vec::new();
     for decision in decisions {
         let Some((what, needed)) = needed(decision) else { continue };
@@ -189,11 +189,17 @@ fn hopeless(decisions: &[PlannedDecision]) -> Vec<Diagnostic> {
             || "more than 100,000 trials".to_owned(),
             |needed| format!("at least {needed} trials, if all of them pass"),
         );
-        let warning =
-            Diagnostic::warning(format!("at most {} trials cannot show {what}: this takes {takes}", decision.most))
-                .help("raise the maximum: set `trials` to `auto:MAX`");
+        let most = model::text::counted(usize::try_from(decision.most).unwrap_or(usize::MAX), "trial");
+        let warning = Diagnostic::warning(format!("at most {most} cannot show {what}: this takes {takes}"))
+            .help("raise the maximum: set `trials` to `auto:MAX`");
+        let is_asked =
+            |trial: &PlannedTrial| decision.cases.contains(&(Arc::clone(&trial.suite), Arc::clone(&trial.case_id)));
+        let own = groups.iter().map(|group| group.first).find(|first| first.case.trials.is_some() && is_asked(first));
         if !warnings.iter().any(|known| known.message == warning.message) {
-            warnings.push(warning);
+            warnings.push(match own {
+                Some(first) => warning.at(first.case.source.clone()),
+                None => warning,
+            });
         }
     }
     warnings

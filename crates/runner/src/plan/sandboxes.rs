@@ -48,7 +48,8 @@ impl Planner<'_> {
         if let Some((message, help)) = sandbox::place_refusal(kind, &case.fixtures, &case.graded)
             && !self.problems.iter().any(|problem| problem.message == message)
         {
-            let place = case.fixtures.absolute_source.as_ref().unwrap_or(&case.source);
+            let place = case.fixtures.absolute_source.as_ref().or(case.graded.absolute_source.as_ref());
+            let place = place.unwrap_or(&case.source);
             self.problems.push(Diagnostic::error(message).at(place.clone()).help(help));
         }
         if let Some(message) = sandbox::image_refusal(kind, &case.needs_image) {

@@ -175,7 +175,7 @@ fn options(
         case.trials = fields.get("trials").and_then(|node| trials(node, &mut problems));
         case.pass_rate = fields.get("pass_rate").and_then(|node| pass_rate(node, &mut problems));
         case.skip = skip(&mut fields, &mut problems);
-        case.quarantine = fields.get("quarantine").and_then(|node| quarantine(node, &mut problems));
+        case.quarantine = fields.get("quarantine").and_then(|node| quarantine(node, library.now_ms, &mut problems));
         case.graded = fields.get("graded").map(|node| graded(node, directory(path), &mut problems)).unwrap_or_default();
         case.mocks = Arc::new(mocks(&mut fields, directory(path), &mut problems));
         if let Some(fixtures) = fields.get("fixtures") {

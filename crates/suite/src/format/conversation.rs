@@ -210,7 +210,7 @@ fn case(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Opt
     if let Some(items) = fields.list("assertions", problems) {
         assertions.read(items, AssertionScope::LastReply, problems);
     }
-    let token_budget = fields.positive("token_budget", problems);
+    let token_budget = fields.tokens("token_budget", problems);
     let reruns = fields.whole("reruns", 0, problems).map(|reruns| u32::try_from(reruns).unwrap_or(u32::MAX));
     let skip = skip(&mut fields, problems);
     let mut mocks = mocks(&mut fields, file.directory(), problems);

@@ -127,6 +127,7 @@ fn cases(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Op
         skill: skill.as_ref(),
         directory: file.directory(),
         runner: Arc::new(RunnerOptions { agent, model, model_source, ..RunnerOptions::default() }),
+        now_ms: library.now_ms,
         contents: &mut contents,
         keys: KeyLog::default(),
     };

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use jiff::ToSpan as _;
 use model::decode::{self, Fields, Problems};
 use model::{
     AssertionScope, Case, DiagnosticKind, Excerpt, Fixtures, NetworkPolicy, Node, NodeKind, PermissionMode, Quarantine,
@@ -157,7 +158,7 @@ pub(super) fn with_common_fields(
     let case = Case {
         description: fields.any_text("description", problems),
         tags: fields.texts("tags", problems).unwrap_or_default(),
-        quarantine: fields.get("quarantine").and_then(|node| quarantine(node, problems)),
+        quarantine: fields.get("quarantine").and_then(|node| quarantine(node, library.now_ms, problems)),
         max_turns: fields.whole("max_turns", 1, problems),
         timeout_ms: fields.duration_ms("timeout", problems),
         trials: fields.get("trials").and_then(|node| trials(node, problems)),
@@ -339,8 +340,8 @@ pub fn run(skill: &str) -> String {
 }
 
 fn token_budget(fields: &mut Fields<'_>, problems: &mut Problems) -> Option<f64> {
-    let budget = fields.positive("token_budget", problems);
-    let dashed = fields.positive("token-budget", problems);
+    let budget = fields.tokens("token_budget", problems);
+    let dashed = fields.tokens("token-budget", problems);
     if let (Some(first), Some(second)) = (fields.key_span("token_budget"), fields.key_span("token-budget")) {
         let later = if first.start() > second.start() { "token_budget" } else { "token-budget" };
         let problem =
@@ -497,8 +498,8 @@ pub(super) fn skip(fields: &mut Fields<'_>, problems: &mut Problems) -> Option<S
     }
 }
 
-/// Reads the value of `quarantine`: `true`, or a map with the reason and the date.
-pub(in crate::format) fn quarantine(node: &Node, problems: &mut Problems) -> Option<Quarantine> {
+/// Reads the value of `quarantine`: `true`, or a map with the reason and the date, which is not after `now_ms`.
+pub(in crate::format) fn quarantine(node: &Node, now_ms: Option<i64>, problems: &mut Problems) -> Option<Quarantine> {
     const FORM: &str = "write `quarantine: { reason: \"…\", since: 2026-01-31 }`";
     let read = match &node.kind {
         NodeKind::Bool(false) => return None,
@@ -510,6 +511,16 @@ pub(in crate::format) fn quarantine(node: &Node, problems: &mut Problems) -> Opt
             let date = since.as_deref().map(str::parse::<jiff::civil::Date>);
             if let (Some(Err(_)), Some(since)) = (&date, fields.get("since")) {
                 problems.push(since.error("`since` must be a date such as `2026-01-31`"));
+            }
+            // The day may have begun elsewhere.
+            let latest = now_ms.and_then(|now_ms| jiff::Timestamp::from_millisecond(now_ms).ok());
+            let latest = latest.map(|now| now.to_zoned(jiff::tz::TimeZone::UTC).date().saturating_add(1_i64.day()));
+            if let (Some(Ok(date)), Some(latest), Some(since)) = (&date, latest, fields.get("since"))
+                && *date > latest
+            {
+                problems.push(
+                    since.error("`since` is the day on which the quarantine began, so it cannot be later than today"),
+                );
             }
             fields.finish(problems);
             Quarantine { reason, since: date.and_then(Result::ok) }

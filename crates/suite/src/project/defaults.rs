@@ -91,7 +91,7 @@ impl Defaults {
         self.pass_rate = setting(pass_rate, "pass_rate", fields);
         let precision = fields.get("precision").and_then(|node| precision(node, problems));
         self.precision = setting(precision, "precision", fields);
-        let token_budget = fields.positive("token_budget", problems);
+        let token_budget = fields.tokens("token_budget", problems);
         self.token_budget = setting(token_budget, "token_budget", fields);
         let (jobs, parallelism) = (whole(fields, "jobs", 1, problems), whole(fields, "parallelism", 1, problems));
         fields.refuse_both("jobs", "parallelism", problems);

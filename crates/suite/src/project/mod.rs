@@ -25,7 +25,8 @@ use crate::misplaced;
 use crate::mocks::mocks;
 use crate::module_tree::FUNCTION;
 use crate::path::{self, shown};
-use crate::skills::names_in;
+use crate::skill::SKILL_FILE;
+use crate::skills::{folders, names_in};
 
 pub use self::agents::ProjectAgent;
 pub use self::defaults::Defaults;
@@ -223,7 +224,16 @@ impl Project {
 
     fn read_folders(&mut self, fields: &mut Fields<'_>, dialect: Dialect, cwd: &Path, problems: &mut Problems) {
         if let Some(folder) = sections::folder(fields, "skills_dir", &self.root, problems) {
-            self.skills_dir = there(folder, cwd, problems);
+            let is_skill = |folder: &Path| folder.join(SKILL_FILE).is_file();
+            if is_skill(&folder.value) && !folders(&folder.value).iter().any(|inner| is_skill(inner)) {
+                let message =
+                    format!("`{}` is a skill, and `skills_dir` is the folder of skills", shown(&folder.value, cwd));
+                let parent = folder.value.parent().unwrap_or(&folder.value);
+                problems.push(Diagnostic::error(message).at(folder.source).suggest(Some(&shown(parent, cwd))));
+                self.skills_dir = parent.to_owned();
+            } else {
+                self.skills_dir = there(folder, cwd, problems);
+            }
         }
         if dialect == Dialect::AiTester {
             return;

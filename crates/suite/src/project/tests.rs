@@ -91,6 +91,14 @@ fn without_a_configuration_the_start_directory_is_the_root() {
 }
 
 #[test]
+fn a_skill_is_not_the_folder_of_skills() {
+    let files = [("trialrun.yaml", "skills_dir: skills/notes\n"), ("skills/notes/SKILL.md", "")];
+    let (project, problems, directory) = find(&files, ".");
+    assert_eq!(problems, ["trialrun.yaml:1:13: `skills/notes` is a skill, and `skills_dir` is the folder of skills"]);
+    assert_eq!(project.skills_dir, directory.path().join("skills"));
+}
+
+#[test]
 fn an_empty_file_has_no_settings() {
     for name in [".ai-tester.yaml", "trialrun.yaml"] {
         let (project, problems, directory) = find(&[(name, "# nothing yet\n")], ".");

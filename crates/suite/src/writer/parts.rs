@@ -120,7 +120,7 @@ impl<'a> Parts<'a> {
     }
 
     pub(super) fn graded(&mut self, graded: &Graded) -> Value {
-        let Graded { taken_files, is_shared, takes_fixture, folders, rewards, solution } = graded;
+        let Graded { taken_files, is_shared, takes_fixture, folders, rewards, solution, absolute_source: _ } = graded;
         let mut map = Map::new();
         put(&mut map, "take", json!(taken_files));
         put(&mut map, "take_fixture", json!(takes_fixture));

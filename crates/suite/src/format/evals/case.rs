@@ -115,7 +115,7 @@ impl Suite<'_> {
             assertions.push(assertion::not_used(self.definition, self.name, place));
         }
         let is_forced = is_forced(&mut fields, should_trigger, problems);
-        let quarantine = fields.get("quarantine").and_then(|node| quarantine(node, problems));
+        let quarantine = fields.get("quarantine").and_then(|node| quarantine(node, self.now_ms, problems));
         let pass_rate = fields.get("pass_rate").and_then(|node| pass_rate(node, problems));
         let graded = fields.get("graded").map(|node| graded(node, self.directory, problems)).unwrap_or_default();
         let canaries = fields.get("canaries").and_then(|node| canaries(node, problems));

@@ -21,6 +21,8 @@ pub(super) struct Suite<'a> {
     pub(super) directory: &'a Path,
     /// Agent and model that run the cases, if the suite names them.
     pub(super) runner: Arc<RunnerOptions>,
+    /// Current time, in milliseconds since 1970.
+    pub(super) now_ms: Option<i64>,
     /// Files that were read so far.
     pub(super) contents: &'a mut Contents,
     /// Keys that were read so far.

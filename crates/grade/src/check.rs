@@ -672,10 +672,7 @@ fn unknown_type(written: &str) -> Diagnostic {
     }
     if let Some((kind, rest)) = written.split_once([' ', ':']).filter(|(kind, _)| find(kind).is_some()) {
         let right = format!("{kind}: {}", rest.trim());
-        return problem.help(match right == written {
-            true => format!("write `{right}` without quotes around it"),
-            false => format!("did you mean `{right}`?"),
-        });
+        return problem.help(format!("write `{right}` without quotes around it"));
     }
     let name = snake_case(written);
     if matches!(&*name, "file_read" | "no_file_read") {

@@ -54,6 +54,7 @@ pub const OF_CASE: &Sections = &[
     ),
     ("runner", &["runtime", "permission_mode", "allowed_tools_override", "setting_sources"]),
     ("user", &["goal"]),
+    ("user_prompt", &["user_prompt_file", "prompt_file"]),
     ("sandbox", &["network"]),
     ("", &["agents", "judge", "llm", "pricing", "providers", "require", "report"]),
 ];
@@ -73,6 +74,7 @@ fn advice(problem: &Diagnostic, sections: &Sections) -> Option<String> {
     let (section, _) = sections.iter().find(|(_, keys)| keys.contains(&&*key))?;
     Some(match *section {
         "" => format!("write `{written}` at the top level of the configuration"),
+        "user_prompt" => "write the text of the message under `user_prompt`".to_owned(),
         section => format!("write it under `{section}`: `{section}: {{ {written}: … }}`"),
     })
 }

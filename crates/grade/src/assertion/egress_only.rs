@@ -34,6 +34,10 @@ struct EgressOnly {
 
 fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
     let node = reading.fields.require("hosts", reading.problems)?;
+    if let Some(Err(reason)) = node.as_str().map(str::parse::<HostPattern>) {
+        reading.problems.push(node.error(format!("{reason}, in a list: `[…]`")));
+        return None;
+    }
     let items = decode::list(node, "`hosts`", reading.problems)?;
     let hosts = items.iter().filter_map(|item| {
         let written = decode::text(item, "an item of `hosts`", reading.problems)?;

@@ -72,6 +72,11 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
     let shown_chars = reading.shown_chars();
     let first_calls = reading.fields.boolean("first_calls", reading.problems).unwrap_or_default();
     let steps_node = steps?;
+    if let Some(tool) = steps_node.as_str() {
+        let problem = steps_node.error("`sequence` must be a list, not a string");
+        reading.problems.push(problem.help(format!("write `[{{ tool: {tool} }}]`")));
+        return None;
+    }
     let written = decode::list(steps_node, "`sequence`", reading.problems)?;
     if written.is_empty() {
         reading.problems.push(steps_node.error("`sequence` must have at least one step"));
@@ -81,6 +86,11 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
         .map(|node| {
             if let Some(problem) = tool_pattern(node, "a step of `sequence`") {
                 reading.problems.push(problem.help("write `tool` with the exact name of a tool"));
+                return None;
+            }
+            if let Some(tool) = node.as_str() {
+                let problem = node.error("a step of `sequence` must be a map, not a string");
+                reading.problems.push(problem.help(format!("write `{{ tool: {tool} }}`")));
                 return None;
             }
             let mut step = reading.part(node, "a step of `sequence`")?;

@@ -49,7 +49,7 @@ fn a_mistake_that_many_people_make_is_one_problem_with_what_to_write() {
         found.into_iter().next().unwrap()
     };
     for (assertion, help) in [
-        (json!({"id": "a", "type": "contains hello"}), "(did you mean `contains: hello`?)"),
+        (json!({"id": "a", "type": "contains hello"}), "(write `contains: hello` without quotes around it)"),
         (json!({"id": "a", "type": "contains", "value": "x"}), "(did you mean `text`?)"),
         (json!({"id": "a", "type": "matches", "regex": "x"}), "(did you mean `pattern`?)"),
         (json!({"id": "a", "type": "file_exists", "file": "x"}), "(did you mean `path`?)"),

@@ -260,7 +260,17 @@ impl<'a> Builder<'a> {
     }
 
     fn scalar(&mut self, value: &str, style: ScalarStyle, tag: Option<&Tag>, span: Span) -> Node {
-        let span = self.trimmed(span);
+        let mut span = self.trimmed(span);
+        if let Some(text) = tag.and_then(custom).filter(|_| span.start() == span.end())
+            && !VALUE_TAGS.contains(&&*text)
+            && let Some(before) = self.source.text.get(..span.start()).map(str::trim_end)
+            && before.ends_with(&*text)
+        {
+            // Text that begins with `!`, such as `!important`: there is nothing for the tag to describe.
+            span = Span::new(before.len() - text.len(), before.len());
+            let kind = NodeKind::String(text.clone().into());
+            return Node { kind, span, tag: Some(text), source: Arc::clone(self.source) };
+        }
         let written = if style == ScalarStyle::Plain && span.start() == span.end() { "" } else { value };
         let kind = match tag {
             None if style == ScalarStyle::Plain => plain(written),
@@ -461,6 +471,9 @@ fn placeholder_around(node: &Node) -> Option<Span> {
 
 /// Text after `!!` in the tag that JavaScript's YAML parsers use for regular expressions. YAML itself has no such tag.
 const REGEX_SUFFIX: &str = "js/regexp";
+
+/// Tags that need a value, so that it is missing if there is none.
+const VALUE_TAGS: [&str; 4] = ["!re", "!regexp", "!function", "!json-schema"];
 
 /// Returns the tag as written if it is not one of YAML's own.
 fn custom(tag: &Tag) -> Option<Box<str>> {

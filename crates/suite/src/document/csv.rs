@@ -53,7 +53,7 @@ pub fn read_csv(source: &Arc<Source>, delimiter: u8, problems: &mut Problems) ->
                     number.replace(',', ".")
                 )),
                 None if record.len() < expected => problem.help("a cell may be empty, but its delimiter must be there"),
-                None => problem.help("put a cell that contains the delimiter in quotes"),
+                None => problem.help("put a cell that contains the delimiter in double quotes"),
             });
             continue;
         }

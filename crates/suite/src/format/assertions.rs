@@ -67,6 +67,10 @@ pub(super) fn ruling(fields: &mut Fields<'_>, specs: &[AssertionSpec], problems:
 /// Reads an entry; its id is empty if it has none.
 fn entry(item: &Node, problems: &mut Problems) -> Option<AssertionSpec> {
     if let NodeKind::String(kind) = &item.kind {
+        if item.tag.is_some() {
+            // The tag is reported.
+            return None;
+        }
         // A type without arguments may be written alone.
         let kind = Spanned::new(decode::text(item, "an assertion", problems).map(|_| kind.clone())?, item.span);
         let nothing = Node { kind: NodeKind::Null, span: item.span, tag: None, source: Arc::clone(&item.source) };

@@ -497,7 +497,7 @@ impl Metric {
             "PatternMatch" => {
                 let flags = if self.is_on("ignore_case") { "(?i)" } else { "" };
                 let pattern = format!("{flags}^\\s*(?:{})\\s*$", self.lines("pattern").unwrap_or_default());
-                check(node, "answer", vec![("matches", text(node, pattern))])
+                check(node, "answer", vec![("matches", text(self.argument("pattern").unwrap_or(node), pattern))])
             }
             _ => {
                 let schema = self.argument("expected_schema").cloned().unwrap_or_else(|| flag(node, true));

@@ -127,7 +127,10 @@ fn entry(item: &Node, id: String, case: &mut Reading<'_>, problems: &mut Problem
     for key in KEYS.iter() {
         fields.get(key);
     }
-    let unknown = |_: &str, _: &Node| Unknown::Refused(UNKNOWN_CHECK.to_owned());
+    let unknown = |_: &str, _: &Node| match kind.is_some() && written.is_none() {
+        true => Unknown::Ignored("its type is not known".to_owned()),
+        false => Unknown::Refused(UNKNOWN_CHECK.to_owned()),
+    };
     case.close(&fields, PATH, &[], unknown, problems);
     let kind = Spanned::new(written?.name.to_owned(), kind?.span);
     // Grading would report the same problems again.

@@ -282,7 +282,8 @@ impl Reading<'_> {
             }
             if bare == "assert-set" {
                 let inner = fields.get("assert");
-                if items(inner).is_empty() {
+                let is_misspelt = fields.unread().any(|(name, _)| fields.meant_by(&name.value) == Some("assert"));
+                if items(inner).is_empty() && !is_misspelt {
                     broken.push(item.error("an `assert-set` needs assertions in `assert`"));
                 }
                 broken.extend(self.log_assertions(inner, &format!("{path}[].assert")));

@@ -188,7 +188,7 @@ impl Reading<'_> {
         } else if let Some(threshold) = test.threshold {
             case.ruling.scoring = Some(Scoring::with_share(total, threshold));
         }
-        if test.broken.iter().any(|problem| problem.means("vars")) {
+        if test.lacks_vars || test.broken.iter().any(|problem| problem.means("vars")) {
             // They are the variables under the misspelt key.
             broken.retain(|problem| problem.kind != DiagnosticKind::UnknownVariable);
         }

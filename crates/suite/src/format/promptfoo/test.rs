@@ -40,6 +40,8 @@ pub(super) struct Test {
     pub(super) at: Node,
     pub(super) description: Option<String>,
     pub(super) vars: Vec<(String, Node)>,
+    /// True if variables could not be read.
+    pub(super) lacks_vars: bool,
     pub(super) asserts: Vec<Node>,
     pub(super) options: Vec<(String, Node)>,
     pub(super) threshold: Option<f64>,
@@ -62,6 +64,7 @@ impl Test {
             at: at.clone(),
             description: None,
             vars: Vec::new(),
+            lacks_vars: false,
             asserts: Vec::new(),
             options: Vec::new(),
             threshold: None,
@@ -104,6 +107,7 @@ impl Test {
             at: self.at,
             description: self.description.or_else(|| above.description.clone()),
             vars: layered(&above.vars, self.vars),
+            lacks_vars: self.lacks_vars || above.lacks_vars,
             asserts,
             options: layered(&above.options, self.options),
             threshold: self.threshold.or(above.threshold),
@@ -251,14 +255,19 @@ impl Reading<'_> {
         for (name, value) in entries(fields.get("vars")) {
             test.vars.push((name.value.clone(), value.clone()));
         }
-        if let Some(reference) = item.get("vars").and_then(Node::as_str) {
-            let reference = reference.to_owned();
-            for path in self.files(&reference, item, &mut broken) {
-                let root = self.value_in(&path, item, &mut broken);
-                test.vars
-                    .extend(entries(root.as_ref()).iter().map(|(name, value)| (name.value.clone(), value.clone())));
+        let known = broken.len();
+        match item.get("vars").map(|vars| (vars, &vars.kind)) {
+            Some((vars, NodeKind::String(reference))) => {
+                for path in self.files(reference, vars, &mut broken) {
+                    let root = self.value_in(&path, vars, &mut broken);
+                    test.vars
+                        .extend(entries(root.as_ref()).iter().map(|(name, value)| (name.value.clone(), value.clone())));
+                }
             }
+            None | Some((_, NodeKind::Map(_) | NodeKind::Null)) => {}
+            Some((vars, _)) => broken.push(vars.error(format!("`vars` must be a map, not {}", vars.kind_name()))),
         }
+        test.lacks_vars = broken.len() > known;
         let asserts = fields.get("assert");
         for assertion in items(asserts) {
             match assertion.as_str().filter(|text| text.starts_with(FILE)) {

@@ -1,6 +1,6 @@
 //! One recorded answer.
 
-use model::{Ending, Question, Usage};
+use model::{Ending, Excerpt, Question, Usage};
 use serde_json::{Map, Value};
 
 use super::super::transcript::{ReportedTurn, given};
@@ -12,6 +12,8 @@ use crate::turn::Turn;
 pub(super) struct RecordedAnswer {
     /// Case that it answers.
     pub(super) case: Option<String>,
+    /// Text under another key that may be meant as the case, the key, and its place.
+    pub(super) named: Option<(String, &'static str, Excerpt)>,
     /// Position in its file of the case that it answers.
     pub(super) index: Option<usize>,
     pub(super) turns: Vec<ReportedTurn>,

@@ -122,6 +122,15 @@ impl Answers {
         self.any_by_position || by_index || self.by_case.contains_key(case)
     }
 
+    /// Returns the problem with the lines that name their cases under another key than `case`, if one names `case` so.
+    pub(super) fn misnamed(&self, case: &str) -> Option<Diagnostic> {
+        let named = || self.lines.iter().filter_map(|line| line.named.as_ref());
+        let (_, key, _) = named().find(|(name, ..)| name == case)?;
+        let (_, _, place) = named().find(|(_, other, _)| other == key)?;
+        let problem = Diagnostic::error(format!("`{key}` does not say which case this line answers"));
+        Some(problem.at(place.clone()).suggest(Some("case")))
+    }
+
     /// Returns the number of lines that answer repetitions of `case`, whose position in its file is `index`: at least 1.
     pub(super) fn number_of(&self, case: &str, index: Option<usize>) -> usize {
         let by_index = || self.by_index.get(&index?);
@@ -316,6 +325,16 @@ mod tests {
         assert_eq!(answers.problems[4].help, ["did you mean `gave_up`?"]);
         assert_eq!(answers.problems[5].help, ["did you mean `output`?"]);
         assert!(answers.problems[5].is_error());
+    }
+
+    #[test]
+    fn a_case_under_another_key_is_one_problem_for_all_lines() {
+        let answers =
+            parse("{\"id\": \"a\", \"output\": 1}\n{\"id\": \"b\", \"output\": 2}\n{\"case\": \"c\", \"id\": \"d\"}");
+        let [first, second] = ["a", "b"].map(|case| answers.misnamed(case).unwrap());
+        assert_eq!(first, second);
+        assert_eq!(first.to_string(), "answers.jsonl:1:2: `id` does not say which case this line answers");
+        assert_eq!(answers.misnamed("c").or(answers.misnamed("d")), None);
     }
 
     #[test]

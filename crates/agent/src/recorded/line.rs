@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use model::text::shortened;
-use model::{Diagnostic, Ending, Question, Source, Span, Usage, foreign_json, nearest};
+use model::{Diagnostic, Ending, Question, Severity, Source, Span, Usage, foreign_json, nearest};
 use serde_json::{Map, Value};
 
 use super::super::transcript::{self, ReportedCall, ReportedTurn, as_text, given, kind, spread};
@@ -58,6 +58,9 @@ const OTHER_ANSWER_KEYS: &[&str] = &[
     "text",
 ];
 
+/// Keys under which other programs write the case.
+const CASE_KEYS: &[&str] = &["name", "id", "case_id", "case_name", "test", "test_name", "scenario", "title"];
+
 /// Maximum number of turns; a larger number is certainly a typo.
 const MAX_TURNS: usize = 10_000;
 /// Number of characters of a wrong value that are shown.
@@ -106,6 +109,12 @@ impl LineReader<'_> {
         }
         let mut answer = self.read(&map);
         answer.is_record = is_record;
+        if answer.case.is_none() && answer.index.is_none() {
+            let is_reported = |key: &str| nearest(key, KEYS.iter().copied()) == Some("case");
+            let mut keys = CASE_KEYS.iter().filter(|key| map.get(**key).is_some_and(Value::is_string));
+            let key = keys.find(|key| !is_reported(key));
+            answer.named = key.and_then(|key| Some((map.get(*key)?.as_str()?.to_owned(), *key, self.place(key))));
+        }
         answer.tells_calls = match is_record {
             true => map.get("calls_unreported") != Some(&Value::Bool(true)),
             false => ["messages", "tool_calls"].iter().any(|key| given(&map, key).is_some()),
@@ -141,8 +150,10 @@ impl LineReader<'_> {
                 && near.is_some()
             {
                 let at = self.place(key);
-                let odd = Diagnostic::warning(format!("`{key}` is not a known key of an answer")).at(at);
-                self.problems.push(odd.suggest(near));
+                let odd = Diagnostic::warning(format!("`{key}` is not a known key of an answer")).at(at).suggest(near);
+                // The line would answer another case.
+                let is_case = near == Some("case") && key.starts_with("case");
+                self.problems.push(if is_case { Diagnostic { severity: Severity::Error, ..odd } } else { odd });
             }
         }
     }
@@ -167,6 +178,16 @@ impl LineReader<'_> {
         let calls = self.calls(map);
         let turns = self.turns(map, "turns").or_else(|| self.turns(map, "turn_count"));
         (answer.turns, answer.missing_calls) = self.messages(map);
+        let count = Some(answer.turns.len()).filter(|count| *count > 0).or(turns);
+        if !is_record(map)
+            && let (Some(last), Some(count)) = (calls.iter().filter_map(|call| call.turn).max(), count)
+            && last >= count
+        {
+            self.problem(
+                "turn",
+                format!("`turn` counts from 0, so the last of {count} is {}", count.saturating_sub(1)),
+            );
+        }
         if answer.turns.is_empty() {
             answer.turns = spread(calls, answer.output.as_deref(), turns);
         } else {
@@ -299,6 +320,10 @@ impl LineReader<'_> {
             Some(other) => self.problem("usage", format!("`usage` must be an object, not {}", kind(other))),
         }
         usage.cost_usd = map.get("cost_usd").and_then(Value::as_f64).or(usage.cost_usd);
+        let costs = [map.get("cost_usd"), map.get("usage").and_then(|usage| usage.get("cost_usd"))];
+        if costs.into_iter().flatten().filter_map(Value::as_f64).any(|cost| cost < 0.0) {
+            self.problem("cost_usd", "`cost_usd` must not be negative".to_owned());
+        }
         usage
     }
 

@@ -156,6 +156,9 @@ impl Agent for Recorded {
         let case = context.case;
         // The error from reading the file has already been reported.
         let Ok(answers) = context.state.answers.known(&context.state.cwd, Path::new(file)) else { return Vec::new() };
+        if let Some(problem) = answers.misnamed(&case.id) {
+            return vec![problem];
+        }
         // The missing answer may be in a line that could not be read.
         if answers.may_answer(&case.id, case.position) || answers.is_broken {
             return Vec::new();

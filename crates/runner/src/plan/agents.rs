@@ -146,7 +146,7 @@ impl Planner<'_> {
         }
         for problem in agent.check(case_context) {
             // Some diagnostics are about the whole file.
-            if problem.is_error() || !self.problems.contains(&problem) {
+            if !self.problems.contains(&problem) {
                 self.problems.push(problem);
             }
         }

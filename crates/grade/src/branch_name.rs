@@ -34,10 +34,12 @@ impl BranchName {
     pub fn read_name(reading: &mut Reading<'_>, key: &'static str) -> Option<Self> {
         let (name, place) = reading.required_text(key)?;
         let is_class = name.contains('[') && name.contains(']');
-        if !is_class && !is_branch_name(&name.replace(['*', '?'], "x")) {
+        let bare = name.strip_prefix("refs/heads/");
+        if bare.is_some() || (!is_class && !is_branch_name(&name.replace(['*', '?'], "x"))) {
             let problem =
                 Diagnostic::error(format!("`{name}` is not a valid name of a git branch")).at(place.excerpt());
             reading.problems.push(match key {
+                _ if bare.is_some() => problem.suggest(bare),
                 "name" => problem.help("a regular expression is written `pattern: …`"),
                 _ => problem,
             });

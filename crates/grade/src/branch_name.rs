@@ -6,6 +6,9 @@ use crate::reading::Reading;
 use expect::SourceLocation;
 use model::{Diagnostic, is_branch_name};
 
+/// Starts of refs that people write in place of the branch. Nobody calls a branch of their own so.
+const REFS: [&str; 4] = ["refs/heads/", "refs/remotes/origin/", "remotes/origin/", "origin/"];
+
 /// Branch name with wildcards, or a regular expression.
 #[derive(Debug, Clone)]
 pub(crate) enum BranchName {
@@ -34,12 +37,15 @@ impl BranchName {
     pub fn read_name(reading: &mut Reading<'_>, key: &'static str) -> Option<Self> {
         let (name, place) = reading.required_text(key)?;
         let is_class = name.contains('[') && name.contains(']');
-        let bare = name.strip_prefix("refs/heads/");
-        if bare.is_some() || (!is_class && !is_branch_name(&name.replace(['*', '?'], "x"))) {
+        if let Some(bare) = REFS.iter().find_map(|start| name.strip_prefix(start)) {
+            let problem = Diagnostic::error(format!("`{name}` is the name of a ref, not of a branch"));
+            reading.problems.push(problem.at(place.excerpt()).suggest(Some(bare)));
+            return None;
+        }
+        if !is_class && !is_branch_name(&name.replace(['*', '?'], "x")) {
             let problem =
                 Diagnostic::error(format!("`{name}` is not a valid name of a git branch")).at(place.excerpt());
             reading.problems.push(match key {
-                _ if bare.is_some() => problem.suggest(bare),
                 "name" => problem.help("a regular expression is written `pattern: …`"),
                 _ => problem,
             });

@@ -72,7 +72,8 @@ pub(super) fn is_pattern(text: &str) -> bool {
 
 fn pattern(text: &str) -> Option<(&str, &str)> {
     let (source, flags) = text.strip_prefix('/')?.rsplit_once('/')?;
-    let are_flags = flags.chars().all(|flag| flag.is_ascii_lowercase()) || wrong_flag(text).is_some();
+    // A path such as `/usr/bin` has a similar form.
+    let are_flags = flags.chars().all(|flag| "dgimsuvy".contains(flag)) || wrong_flag(text).is_some();
     (!source.is_empty() && are_flags).then_some((source, flags))
 }
 
@@ -84,6 +85,21 @@ fn literal(node: &Node, problems: &mut Problems) -> Option<String> {
         _ => {
             problems.push(node.error(format!("the value of an argument must be a text, not {}", node.kind_name())));
             None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_pattern;
+
+    #[test]
+    fn a_path_is_not_a_regular_expression() {
+        for text in ["/closed/i", "/a\\/b/", "/closed/I"] {
+            assert!(is_pattern(text), "{text}");
+        }
+        for text in ["/usr/bin", "/etc/hosts", "/tmp", "//"] {
+            assert!(!is_pattern(text), "{text}");
         }
     }
 }

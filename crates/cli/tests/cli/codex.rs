@@ -389,9 +389,9 @@ assertions: [{ id: sub-called, type: tool_called, tool: Bash, args_match: { comm
 ",
         "
 steps:
-  - tools: [{ name: multi_agent_v1.spawn_agent, input: { message: Dig. } }]
+  - tools: [{ name: multi_agent_v1.spawn_agent, offered: false, input: { message: Dig. } }]
   - tools: [{ name: exec_command, input: { cmd: \"until grep -rqs task_[c]omplete $HOME/.codex/sessions; do :; done\" } }]
-  - text: All done.
+  - { text: All done., repeat: forever }
 conversations:
   - match: { subagent: true }
     steps:
@@ -402,7 +402,10 @@ conversations:
         0,
     );
     assert_eq!(trial["outcome"], "passed", "{trial:#}");
-    assert_eq!((&trial["turn_count"], &trial["usage"]["total"]), (&json!(3), &json!(550)), "{trial:#}");
+    // Codex makes another request if it learns too late that the sub-agent is done.
+    let turns = trial["turn_count"].as_u64().unwrap();
+    assert!(matches!(turns, 3 | 4), "{trial:#}");
+    assert_eq!(trial["usage"]["total"], (turns + 2) * 110, "{trial:#}");
 }
 
 /// Plants a configuration with an MCP server and a notifier, a skill and an AGENTS.md in the user's home. Each leaves

@@ -687,12 +687,10 @@ fn unknown_type(written: &str) -> Diagnostic {
     }
     let help = "common types are `contains`, `tool_called`, `file_exists` and `command`; `trialrun list --assertions` \
                 shows all of them";
-    // Never suggest the opposite of what was written.
-    let denies = |name: &str| name.split('_').any(|word| matches!(word, "no" | "not"));
     let near = match &*name {
         "skill_loaded" | "skill_called" | "skill_invoked" | "skill_triggered" => Some("skill_used"),
         "does_not_contain" | "doesnt_contain" | "not_containing" => Some("not_contains"),
-        name => nearest(name, written_names().filter(|known| denies(known) == denies(name))),
+        name => nearest(name, written_names()),
     };
     problem.suggest(near).help(help)
 }

@@ -2,15 +2,22 @@
 
 /// Returns the candidate that `written` most likely means, if any is close enough: equal except for case, `-` and `_`;
 /// one transposition or up to a third of its letters away; or a longer name that starts with `written` or has it as
-/// its last word.
+/// its last word. A name with a negation never stands for one without, or the reverse.
 pub fn nearest<'a>(written: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let fold = |name: &str| name.to_lowercase().replace(['-', '_', ' '], "");
     let wanted = fold(written);
     if wanted.is_empty() {
         return None;
     }
+    let (is_negated, bare) = without_negation(written);
+    let is_opposite = |candidate: &str| {
+        let (negates, other) = without_negation(candidate);
+        // A misspelt negation is none, so that the whole name must be compared.
+        if is_negated { !negates } else { negates && other == bare }
+    };
     candidates
         .into_iter()
+        .filter(|candidate| !is_opposite(candidate))
         .filter_map(|candidate| {
             let folded = fold(candidate);
             let distance = strsim::damerau_levenshtein(&wanted, &folded);
@@ -39,6 +46,24 @@ pub fn is_one_mistake(written: &str, meant: &str) -> bool {
     }
 }
 
+/// Returns whether a name has a word that negates it, and its letters without such words.
+fn without_negation(name: &str) -> (bool, String) {
+    let mut words: Vec<String> = vec![String::new()];
+    for letter in name.chars() {
+        if letter == '!' {
+            words.extend(["not".to_owned(), String::new()]);
+        } else if !letter.is_alphanumeric() || letter.is_uppercase() {
+            words.push(letter.to_lowercase().filter(|letter| letter.is_alphanumeric()).collect());
+        } else if let Some(word) = words.last_mut() {
+            word.push(letter);
+        }
+    }
+    let negates = |word: &str| matches!(word, "no" | "not" | "never" | "nor" | "without");
+    let is_negated = words.iter().any(|word| negates(word) || word == "unchanged");
+    let bare = words.iter().filter(|word| !negates(word)).map(|word| word.strip_prefix("un").unwrap_or(word));
+    (is_negated, bare.collect())
+}
+
 #[cfg(test)]
 mod tests {
     use super::nearest;
@@ -52,5 +77,19 @@ mod tests {
         assert_eq!(nearest("colour", words), None);
         assert_eq!(nearest("prompt", ["system_prompt", "user_prompt", "promotion"]), Some("user_prompt"));
         assert_eq!(nearest("", words), None);
+    }
+
+    #[test]
+    fn the_opposite_is_never_suggested() {
+        let words = ["contains", "not_contains", "file_unchanged", "tool_called", "no_tool_called", "smoke", "$or"];
+        assert_eq!(nearest("not-contain", words), Some("not_contains"));
+        assert_eq!(nearest("nto_contains", words), Some("not_contains"));
+        assert_eq!(nearest("notContains", ["contains"]), None);
+        assert_eq!(nearest("no_tool_caled", words), Some("no_tool_called"));
+        for opposite in ["file_changed", "!smoke", "$nor"] {
+            assert_eq!(nearest(opposite, words), None, "{opposite}");
+        }
+        assert_eq!(nearest("tool_caled", words), Some("tool_called"));
+        assert_eq!(nearest("node", ["note"]), Some("note"));
     }
 }

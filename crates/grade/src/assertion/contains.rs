@@ -35,6 +35,11 @@ struct Contains {
 
 fn parse(reading: &mut Reading<'_>, is_wanted: bool) -> Option<Arc<dyn Matcher>> {
     let (text, place) = reading.exact_text("text", "use `matches` or `not_matches`, which take one")?;
+    if text.ends_with('\n') && !model::text::is_blank(&text) {
+        let problem =
+            model::Diagnostic::warning("this text ends with a line break, so it is found only where a line ends");
+        reading.problems.push(problem.at(place.excerpt()).help("write `|-` instead of `|`, and `>-` instead of `>`"));
+    }
     Some(Arc::new(Contains { text, is_wanted, place }))
 }
 

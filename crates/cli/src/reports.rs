@@ -1,5 +1,6 @@
 //! The requested reports of a run: their kinds and destinations.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -187,13 +188,24 @@ pub fn only_while_running(kind: &Report) -> CliError {
 
 /// Checks that the report files can be created where the command line says. A misspelt directory must be noticed
 /// before the run, and not be created.
-pub fn check_directories(reports: &[RequestedReport]) -> Result<(), CliError> {
+pub fn check_files(reports: &[RequestedReport]) -> Result<(), CliError> {
     let streams = reports.iter().filter(|report| !report.kind.is_directory());
-    streams.filter_map(|report| report.file.as_deref()).try_for_each(check_directory)
+    streams.filter_map(|report| report.file.as_deref()).try_for_each(check_file)
 }
 
-/// Checks that the path of a file does not name a directory, and that the directory of the file exists.
-pub fn check_directory(file: &Path) -> Result<(), CliError> {
+/// Endings of files that people write, and that are no reports.
+const SOURCES: [&str; 14] =
+    ["cjs", "csv", "js", "jsx", "mjs", "mts", "py", "rs", "sh", "toml", "ts", "tsx", "yaml", "yml"];
+
+/// Checks that the path of a file names neither a directory nor a file that a person wrote, and that the directory of the
+/// file exists.
+pub fn check_file(file: &Path) -> Result<(), CliError> {
+    let is_source = file.extension().and_then(OsStr::to_str).is_some_and(|ending| SOURCES.contains(&ending))
+        || file.file_name().is_some_and(|name| name == "SKILL.md" || name == "evals.json");
+    if is_source && file.metadata().is_ok_and(|found| found.is_file() && found.len() > 0) {
+        let problem = CliError::usage(format!("cannot write {}: the file exists and is no report", file.display()));
+        return Err(problem.hint("name another file; an earlier report may be replaced"));
+    }
     if file.is_dir() {
         let problem = CliError::usage(format!("cannot write {}: it is a directory", file.display()));
         return Err(problem.hint(format!("name a file in it, such as `{}`", file.join("report").display())));
@@ -408,14 +420,18 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_in_place_of_a_file_is_named_before_anything_runs() {
+    fn a_directory_or_a_source_file_in_place_of_a_report_is_named_before_anything_runs() {
         let folder = tempfile::tempdir().unwrap();
-        let hint = |path: &Path| check_directory(path).unwrap_err().hints()[0].clone();
+        let hint = |path: &Path| check_file(path).unwrap_err().hints()[0].clone();
         let inside = folder.path().join("report").display().to_string();
         assert_eq!(hint(folder.path()), format!("name a file in it, such as `{inside}`"));
         let missing = folder.path().join("out/");
         let file = folder.path().join("out").display().to_string();
         assert_eq!(hint(&missing), format!("write `{file}`, or create the directory"));
-        assert!(check_directory(&folder.path().join("out.html")).is_ok());
+        assert!(check_file(&folder.path().join("out.html")).is_ok());
+        let source = folder.path().join("trialrun.yaml");
+        assert!(check_file(&source).is_ok());
+        std::fs::write(&source, "agent: fake\n").unwrap();
+        assert_eq!(hint(&source), "name another file; an earlier report may be replaced");
     }
 }

@@ -107,7 +107,7 @@ enum Output {
 
 /// Checks what `run` would run with the same arguments.
 pub fn check(global: &Global, args: &Overrides, terminal: &Terminal) -> Result<ExitCode, CliError> {
-    reports::check_directories(&requested(&args.output.report)?)?;
+    reports::check_files(&requested(&args.output.report)?)?;
     check_as(global, args, args.gates.strict, Output::Listed, terminal)
 }
 

@@ -21,7 +21,7 @@ use crate::error::CliError;
 use crate::exit;
 use crate::global::Global;
 use crate::place;
-use crate::reports::{check_directory, report_file};
+use crate::reports::{check_file, report_file};
 use crate::terminal::Terminal;
 use crate::workspace::WorkspaceArgs;
 use session::Session;
@@ -217,7 +217,7 @@ impl Side {
 pub fn run(global: &Global, args: &CompareArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let (format, file) = if args.json { (Format::Json, &None) } else { (args.format.0, &args.format.1) };
     let file = args.output.as_deref().or(file.as_deref());
-    file.map_or(Ok(()), check_directory)?;
+    file.map_or(Ok(()), check_file)?;
     let style = if file.is_some() { Style::plain() } else { terminal.out_style };
     let context = place::open(global, &[])?;
     let configured = context.project.regression_threshold.as_ref().map(|set| set.value);

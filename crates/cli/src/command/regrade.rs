@@ -15,7 +15,7 @@ use crate::command::run::conclude;
 use crate::error::CliError;
 use crate::global::Global;
 use crate::otlp::Warnings;
-use crate::reports::{check_directories, for_otlp, requested};
+use crate::reports::{check_files, for_otlp, requested};
 use crate::terminal::Terminal;
 use crate::workspace::WorkspaceArgs;
 use crate::{exit, limits, place};
@@ -83,7 +83,7 @@ pub fn run(global: &Global, args: &RegradeArgs, terminal: &Terminal) -> Result<E
         return Err(CliError::nothing(format!("the run {} has no finished trial", run.short)));
     }
     let run_args = run_args(args, &*store, &then, &records)?;
-    check_directories(&requested(&args.report)?)?;
+    check_files(&requested(&args.report)?)?;
     let (session, planned) = plan(global, run_args, &then, records, !args.names_suites())?;
     let PlannedRegrade { spec, regrade, diagnostics } = planned;
     terminal.diagnostics(&diagnostics);

@@ -7,8 +7,7 @@ use crate::error::CliError;
 use crate::global::Global;
 use crate::otlp::{ExportMode, Warnings};
 use crate::reports::{
-    Collector, check_directory, find_report, name_for_file, needs_directory, only_while_running, options, path_of,
-    to_file,
+    Collector, check_file, find_report, name_for_file, needs_directory, only_while_running, options, path_of, to_file,
 };
 use crate::terminal::Terminal;
 use crate::workspace::WorkspaceArgs;
@@ -56,7 +55,7 @@ pub fn run(global: &Global, args: &ReportArgs, terminal: &Terminal) -> Result<Ex
     let collector = if args.output.is_some() { None } else { Collector::from_name(name, destination)? };
     let file = path_of(name, destination.filter(|_| collector.is_none()))?;
     let file = args.output.clone().or(file);
-    file.as_deref().filter(|_| !kind.is_directory()).map_or(Ok(()), check_directory)?;
+    file.as_deref().filter(|_| !kind.is_directory()).map_or(Ok(()), check_file)?;
     if kind.is_artifacts() {
         return Err(only_while_running(kind));
     }

@@ -57,7 +57,7 @@ pub fn run(
 ) -> Result<ExitCode, CliError> {
     limits::raise_open_files();
     // Done before anything is read, so that an unknown report is reported immediately.
-    reports::check_directories(&requested(&args.output.report)?)?;
+    reports::check_files(&requested(&args.output.report)?)?;
     let (session, planned) = place::plan(global, args)?;
     run_planned(args, &session, planned, Origin::Command(machine::arguments()), workers, terminal)
 }

@@ -142,7 +142,7 @@ pub fn report_shell_variables(node: &Node, problems: &mut Problems) {
 
 /// Returns the way to write the value of the variable `name`.
 pub fn for_value(name: &str) -> String {
-    format!("write `${{env.{name}}}` for the value of the variable")
+    format!("write `\"${{env.{name}}}\"` for the value of the variable")
 }
 
 fn is_name(text: &str) -> bool {

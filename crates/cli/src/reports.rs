@@ -193,7 +193,7 @@ pub fn check_files(reports: &[RequestedReport]) -> Result<(), CliError> {
     streams.filter_map(|report| report.file.as_deref()).try_for_each(check_file)
 }
 
-/// Endings of files that people write, and that are no reports.
+/// Extensions of files that people write. No report has one of them.
 const SOURCES: [&str; 14] =
     ["cjs", "csv", "js", "jsx", "mjs", "mts", "py", "rs", "sh", "toml", "ts", "tsx", "yaml", "yml"];
 
@@ -203,7 +203,10 @@ pub fn check_file(file: &Path) -> Result<(), CliError> {
     let is_source = file.extension().and_then(OsStr::to_str).is_some_and(|ending| SOURCES.contains(&ending))
         || file.file_name().is_some_and(|name| name == "SKILL.md" || name == "evals.json");
     if is_source && file.metadata().is_ok_and(|found| found.is_file() && found.len() > 0) {
-        let problem = CliError::usage(format!("cannot write {}: the file exists and is no report", file.display()));
+        let problem = CliError::usage(format!(
+            "cannot write {}: it exists, and its name is not that of a report",
+            file.display()
+        ));
         return Err(problem.hint("name another file; an earlier report may be replaced"));
     }
     if file.is_dir() {

@@ -49,7 +49,7 @@ pub fn missing_programs(session: &Session, plan: &Plan) -> Vec<Diagnostic> {
                 continue;
             }
             let problem =
-                Diagnostic::warning(format!("there is no program named `{name}` on the PATH, which {owner} runs"));
+                Diagnostic::warning(format!("there is no program named `{name}` on the PATH, and {owner} needs it"));
             let problem = problem.help("install it, or write its path; without it, the trials are broken");
             let problem = Diagnostic { source: place, ..problem };
             missing.insert(problem.to_string(), problem);

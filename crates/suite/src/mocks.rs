@@ -371,7 +371,7 @@ fn played(fields: &mut Fields<'_>, directory: &Path, problems: &mut Problems) ->
         problems.extend(idle.map(|(key, node)| node.error(format!("`{key}` belongs to `play`"))));
         return None;
     };
-    // What is wrong with a model is wrong there.
+    // Problems with a model are reported where it is named.
     let place = fields.get("model").unwrap_or(play).excerpt();
     Some(MockedReply::Played(Box::new(PlayedMock { description: description?, abort_when, model, place })))
 }

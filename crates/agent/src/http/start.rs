@@ -65,7 +65,7 @@ impl Start {
     pub(super) fn missing_file(&self, project: &Path, node: Option<&Node>) -> Option<Diagnostic> {
         let cwd = project.join(self.cwd.as_deref().unwrap_or_default());
         if let Some(written) = self.cwd.as_deref().filter(|_| !cwd.is_dir()) {
-            let problem = Diagnostic::warning(format!("there is no folder `{written}`, in which `start` runs"));
+            let problem = Diagnostic::warning(format!("`start` runs in the folder `{written}`, which does not exist"));
             let problem = problem.help("it is relative to the project's folder");
             let place = node.map(|node| node.get("cwd").unwrap_or(node));
             return Some(Diagnostic { source: place.map(Node::excerpt), ..problem });

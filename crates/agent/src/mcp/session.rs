@@ -293,7 +293,7 @@ impl McpSession {
 pub(super) fn read_contract_file(path: &Path) -> Result<Value, String> {
     let text = files::read_named_text(path, MAX_CONTRACT_BYTES).map_err(|error| error.to_string())?;
     let contract = model::foreign_json::parse(&text).map_err(|error| error.to_string())?;
-    // What is no contract cannot be compared, not even with itself.
+    // Comparing it with itself fails if it is not a contract.
     compare(&contract, &contract)?;
     Ok(contract)
 }

@@ -178,7 +178,7 @@ fn returns_nothing(body: &FunctionBody<'_>) -> Option<Diagnostic> {
             self.0 |= statement.argument.is_some();
         }
 
-        // What it throws is shown.
+        // A function that throws tells why the assertion does not hold.
         fn visit_throw_statement(&mut self, _: &ThrowStatement<'a>) {
             self.0 = true;
         }

@@ -10,7 +10,8 @@ use model::{Diagnostic, Span, nearest};
 use oxc_ast::ast::{
     Argument, AssignmentExpression, AssignmentTarget, BindingPattern, CallExpression, Expression, FormalParameter,
     FormalParameters, Function, IdentifierReference, ImportDeclaration, ImportDeclarationSpecifier, ObjectPropertyKind,
-    Program, StaticMemberExpression, TSGlobalDeclaration, UnaryExpression, UnaryOperator, VariableDeclarator,
+    Program, StaticMemberExpression, StringLiteral, TSGlobalDeclaration, UnaryExpression, UnaryOperator,
+    VariableDeclarator,
 };
 use oxc_ast_visit::{Visit, walk};
 use oxc_semantic::{ScopeFlags, Scoping, SemanticBuilder};
@@ -696,6 +697,20 @@ impl<'a> Visit<'a> for Finder<'_> {
             self.found.tested.insert(name.name.to_string());
         }
         walk::walk_unary_expression(self, expression);
+    }
+
+    fn visit_string_literal(&mut self, text: &StringLiteral<'a>) {
+        let names = text.value.split("${").skip(1).filter_map(|rest| Some(rest.split_once('}')?.0.trim()));
+        let is_variable = |name: &&str| {
+            let first = name.split(['.', '[', '(']).next().unwrap_or(name);
+            self.scoping.symbol_names().any(|declared| declared == first)
+        };
+        if let Some(name) = names.into_iter().find(is_variable) {
+            let problem =
+                Diagnostic::warning(format!("in quotes, `${{{name}}}` is text and not the value of `{name}`"));
+            let problem = problem.help("write the text in backticks");
+            self.found.others.push(UnknownName { span: span(text.span), problem, global: None });
+        }
     }
 
     fn visit_ts_global_declaration(&mut self, declaration: &TSGlobalDeclaration<'a>) {

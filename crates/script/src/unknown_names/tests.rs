@@ -34,6 +34,15 @@ fn is_one(found: &[(String, String)], place: &str, message: &str) -> bool {
 }
 
 #[test]
+fn a_variable_in_the_form_of_a_template_in_plain_quotes_is_found() {
+    let found = in_body("const order = 'A17'; await agent.send(\"Where is ${order}?\");");
+    assert!(is_one(&found, "\"Where is ${order}?\"", "`${order}` is text and not the value of `order`"), "{found:?}");
+    for right in ["const order = 1; await agent.send(`${order}`);", "await agent.run('echo ${HOME}');"] {
+        assert_eq!(in_body(right), [], "{right}");
+    }
+}
+
+#[test]
 fn a_member_that_does_not_exist_is_found_and_ours_suggested() {
     for (body, place, message) in [
         ("await agent.sned('x');", "sned", "an agent has no `sned`; did you mean `send`?"),

@@ -225,26 +225,53 @@ fn report_open_braces(node: &Node, rows: &[Row], problems: &mut Problems) {
     }
 }
 
-/// Warns about the first `{column}`, `${column}` or `<column>` of each column that `root` does not use: only `{{ column }}`
-/// is replaced.
+/// Warns about the first placeholder of each column in the form of another language, such as `{column}`: only
+/// `{{ column }}` is replaced. Other texts than those of assertions may be meant for the agent, so they count only if
+/// the column is used nowhere.
 fn report_other_placeholders(root: &Node, rows: &[Row], problems: &mut Problems) {
     let Some(NodeKind::Map(columns)) = rows.first().map(|row| &row.values.kind) else { return };
-    let mut texts = Vec::new();
+    let (mut texts, mut expected) = (Vec::new(), Vec::new());
     collect_texts(root, &mut texts);
-    for (column, _) in columns {
+    collect_expected(root, &mut expected);
+    for (column, _) in columns.iter().filter(|(column, _)| column.value.chars().count() > 1) {
         let name = &*column.value;
         let fills = |(_, text): &(&Node, &str)| {
             text.split("{{").skip(1).any(|rest| rest.split("}}").next().is_some_and(|inside| inside.contains(name)))
         };
-        if name.chars().count() < 2 || texts.iter().any(fills) {
+        let all = if texts.iter().any(fills) { &expected } else { &texts };
+        let Some((node, other)) = all.iter().find_map(|(node, text)| Some((node, other_placeholder(text, name)?)))
+        else {
             continue;
-        }
-        let others = [format!("${{{name}}}"), format!("{{{name}}}"), format!("<{name}>")];
-        let written = |text: &str| others.iter().find(|other| text.contains(&***other));
-        if let Some((node, other)) = texts.iter().find_map(|(node, text)| Some((node, written(text)?))) {
-            let problem = node.warning(format!("`{other}` is not replaced by the column `{name}`, so it is text"));
-            problems.push(problem.help(format!("write `{{{{ {name} }}}}`")));
-        }
+        };
+        let problem = node.warning(format!("`{other}` is not replaced by the column `{name}`, so it is text"));
+        problems.push(problem.help(format!("write `{{{{ {name} }}}}`")));
+    }
+}
+
+/// Returns the placeholder for the variable `name` in `text` that is written as in another language.
+pub(super) fn other_placeholder(text: &str, name: &str) -> Option<String> {
+    let others = [
+        format!("${{{name}}}"),
+        format!("{{{name}}}"),
+        format!("{{ {name} }}"),
+        format!("<{name}>"),
+        format!("%({name})s"),
+    ];
+    let is_alone = || text.strip_prefix('$') == Some(name) || text.strip_prefix(':') == Some(name);
+    let plain = text.replace("{{", "").replace("}}", "");
+    let written = others.into_iter().find(|other| plain.contains(other));
+    written.or_else(|| is_alone().then(|| text.to_owned()))
+}
+
+/// Adds the strings in the assertions of `node`.
+fn collect_expected<'n>(node: &'n Node, found: &mut Vec<(&'n Node, &'n str)>) {
+    match &node.kind {
+        NodeKind::List(items) => items.iter().for_each(|item| collect_expected(item, found)),
+        NodeKind::Map(entries) => entries.iter().for_each(|(key, value)| match &*key.value {
+            "assertions" | "expect" | "output" => collect_texts(value, found),
+            _ => collect_expected(value, found),
+        }),
+        _ => {}
     }
 }
 

@@ -604,7 +604,7 @@ fn id_place(spec: &AssertionSpec) -> SourceLocation {
     spec.node.get("id").map_or_else(|| SourceLocation::at(&spec.node, spec.kind.span), SourceLocation::from_node)
 }
 
-/// Returns the errors that an assertion in code is certain to have. The first argument may be a reply, which is not an
+/// Returns the problems that an assertion in code is certain to have. The first argument may be a reply, which is not an
 /// argument of the assertion: if that is unknown, there must be errors either way.
 fn claim_problems(claim: &CodeClaim, context: &Context<'_>) -> Vec<Diagnostic> {
     let name = claim.name.value.as_str();
@@ -615,16 +615,18 @@ fn claim_problems(claim: &CodeClaim, context: &Context<'_>) -> Vec<Diagnostic> {
         return vec![misspelt(claim)];
     }
     match claim.arguments.as_slice() {
-        [None, others @ ..] if !argument_errors(claim, &claim.arguments, context).is_empty() => {
-            argument_errors(claim, others, context)
+        [None, others @ ..]
+            if argument_problems(claim, &claim.arguments, context).iter().any(Diagnostic::is_error) =>
+        {
+            argument_problems(claim, others, context)
         }
         [None, ..] => Vec::new(),
-        arguments => argument_errors(claim, arguments, context),
+        arguments => argument_problems(claim, arguments, context),
     }
 }
 
-/// Compiles `claim` with `arguments`, if known. Returns the errors that unknown arguments cannot cause.
-fn argument_errors(claim: &CodeClaim, arguments: &[Option<Node>], context: &Context<'_>) -> Vec<Diagnostic> {
+/// Compiles `claim` with `arguments`, if known. Returns the problems that unknown arguments cannot cause.
+fn argument_problems(claim: &CodeClaim, arguments: &[Option<Node>], context: &Context<'_>) -> Vec<Diagnostic> {
     let place = Node { kind: NodeKind::Null, span: claim.name.span, tag: None, source: Arc::clone(&claim.source) };
     let spec = AssertionSpec {
         node: Node { kind: NodeKind::Map(Vec::new()), ..place.clone() },
@@ -636,13 +638,14 @@ fn argument_errors(claim: &CodeClaim, arguments: &[Option<Node>], context: &Cont
         kind: claim.name.clone(),
         weight: 1.0,
     };
-    let mut errors = self::claim(&spec, context).err().unwrap_or_default();
-    // An error in an unknown argument, or in the assertion as a whole, is located at the assertion.
+    let mut problems = Problems::new();
+    Check::compile(&spec, context, &mut problems);
+    // A problem in an unknown argument, or in the assertion as a whole, is located at the assertion.
     let whole = place.excerpt();
     let is_inside =
-        |error: &Diagnostic| error.source.as_ref().is_some_and(|at| (at.line, at.column) != (whole.line, whole.column));
-    errors.retain(|error| arguments.iter().all(Option::is_some) || is_inside(error));
-    errors
+        |one: &Diagnostic| one.source.as_ref().is_some_and(|at| (at.line, at.column) != (whole.line, whole.column));
+    problems.retain(|one| arguments.iter().all(Option::is_some) || is_inside(one));
+    problems
 }
 
 /// Reports a call in code to a function whose name is not an assertion. A name similar to an assertion is likely a

@@ -46,6 +46,7 @@
 //! ```
 
 mod arguments;
+mod as_written;
 mod assertion;
 mod assertion_type;
 mod assertions;

@@ -8,6 +8,8 @@ use model::decode::Problems;
 use model::{Diagnostic, Node, wrong_flag};
 use script::{DEFAULT_BUDGET, Regex, RegexError};
 
+use crate::as_written;
+
 /// Regular expression, and where it is written.
 #[derive(Debug, Clone)]
 pub(crate) struct Pattern {
@@ -35,11 +37,9 @@ impl Pattern {
             return Self::from_literal(node, problems);
         }
         let written = node.as_str().unwrap_or_default();
-        if is_in_slashes(written) || wrong_flag(written).is_some() {
-            let message = format!("the slashes of `{written}` are part of the expression here");
-            let help = "write the expression without them, and flags in front: `(?i)hello`";
-            problems.push(node.warning(message).help(help));
-        }
+        let help = "write the expression without them, and flags in front: `(?i)hello`";
+        problems.extend(as_written::slashes(written, node.excerpt(), help));
+        problems.extend(as_written::half_written(written, false, node.excerpt()));
         Self::compiled(Regex::parse(written), SourceLocation::from_node(node), problems)
     }
 
@@ -52,6 +52,7 @@ impl Pattern {
             problems.push(problem.help("the flags are `d`, `g`, `i`, `m`, `s`, `u`, `v` and `y`").help(text));
             return None;
         }
+        problems.extend(as_written::half_written(written, true, node.excerpt()));
         let parsed = match split_regex(written) {
             Some((source, flags)) => Regex::literal(source, flags),
             None => Regex::parse(written),
@@ -134,14 +135,6 @@ impl std::fmt::Display for Pattern {
             false => self.regex.fmt(f),
         }
     }
-}
-
-/// Returns `true` if an expression is written like one in JavaScript, with slashes around it. A path in slashes is not,
-/// even if it has wildcards.
-fn is_in_slashes(written: &str) -> bool {
-    let Some((pattern, flags)) = written.strip_prefix('/').and_then(|rest| rest.rsplit_once('/')) else { return false };
-    let is_one = !pattern.is_empty() && !pattern.replace("\\/", "").contains('/');
-    is_one && flags.chars().all(|flag| "dgimsuvy".contains(flag)) && (flags.contains('i') || pattern.contains(' '))
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use expect::SourceLocation;
 use model::decode::{self, Fields, Problems};
 use model::{Diagnostic, MockedServer, Node, NodeKind, nearest};
 
+use crate::as_written;
 use crate::call_pattern::{ArgumentPattern, ArgumentRule, CallPattern, ExpectedValue};
 use crate::context::{Context, KnownTools};
 use crate::pattern::Pattern;
@@ -91,6 +92,7 @@ impl<'a> Reading<'a> {
             self.problems.push(node.error(message).help(help));
             return None;
         }
+        self.problems.extend(as_written::unseen(&text, node.excerpt()));
         Some((text, SourceLocation::from_node(node)))
     }
 
@@ -105,24 +107,30 @@ impl<'a> Reading<'a> {
             }
             return None;
         };
-        if is_like_regex(&text) {
-            let message = format!("`{text}` looks like a regular expression but is compared as text");
-            self.problems.push(Diagnostic::warning(message).at(place.excerpt()).help(help));
-        }
+        self.problems.extend(as_written::expression(&text, place.excerpt(), help));
+        Some((text, place))
+    }
+
+    /// Like `exact_text`, for a text that must not occur. Whatever looks like a pattern causes a warning.
+    pub fn forbidden_text(&mut self, key: &'static str, help: &str) -> Option<(String, SourceLocation)> {
+        let (text, place) = self.exact_text(key, help)?;
+        self.problems.extend(as_written::forbidden(&text, place.excerpt(), help));
         Some((text, place))
     }
 
     /// Reads the required regular expression under `key`.
     pub fn pattern(&mut self, key: &'static str) -> Option<Pattern> {
         let node = self.fields.require(key, self.problems)?;
-        decode::text(node, &format!("`{key}`"), self.problems)?;
+        let written = decode::text(node, &format!("`{key}`"), self.problems)?;
+        self.problems.extend(as_written::unseen(&written, node.excerpt()));
         Pattern::from_node(node, self.problems)
     }
 
     /// Like `pattern`, and also accepts slashes and flags: `/a/i`.
     pub fn literal(&mut self, key: &'static str) -> Option<Pattern> {
         let node = self.fields.require(key, self.problems)?;
-        decode::text(node, &format!("`{key}`"), self.problems)?;
+        let written = decode::text(node, &format!("`{key}`"), self.problems)?;
+        self.problems.extend(as_written::unseen(&written, node.excerpt()));
         Pattern::from_literal(node, self.problems)
     }
 
@@ -356,14 +364,4 @@ pub(crate) fn tool_pattern(node: &Node, what: &str) -> Option<Diagnostic> {
 fn may_be(tool: &serde_json::Value, name: &str) -> bool {
     let named = [tool.as_str(), tool.get("name").and_then(|name| name.as_str())];
     named.contains(&Some(name)) || tool.pointer("/function/name").and_then(|name| name.as_str()) == Some(name)
-}
-
-/// Returns `true` if a text is written like a regular expression in JavaScript, and not like a path.
-fn is_like_regex(text: &str) -> bool {
-    let Some((pattern, flags)) = text.strip_prefix('/').and_then(|rest| rest.rsplit_once('/')) else { return false };
-    let is_pattern = pattern.contains(['\\', '^', '$', '*', '+', '?', '[', '(', '|', ' ']);
-    !pattern.is_empty()
-        && !pattern.replace("\\/", "").contains('/')
-        && flags.chars().all(|flag| "dgimsuvyGIMSUVY".contains(flag))
-        && (is_pattern || flags.contains(['i', 'I']))
 }

@@ -34,6 +34,27 @@ pub fn lookalike(wanted: &str, text: &str) -> Option<String> {
     })
 }
 
+/// Returns the name of the first character in a text with letters that has no shape and no meaning there, or that looks
+/// like the space between two words: "a zero-width space (U+200B)".
+pub fn unseen_character(text: &str) -> Option<String> {
+    let mut before = None;
+    let mut letters = text.chars().peekable();
+    while let Some(c) = letters.next() {
+        let is_letter = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphabetic());
+        let is_unseen = match c {
+            // A byte order mark, a soft hyphen, and what neither joins emojis nor sets a direction.
+            '\u{ad}' | '\u{180e}' | '\u{200b}' | '\u{2060}' | '\u{feff}' => text.contains(char::is_alphanumeric),
+            '\u{a0}' | '\u{202f}' => is_letter(before) && is_letter(letters.peek().copied()),
+            _ => false,
+        };
+        if is_unseen {
+            return Some(name(c));
+        }
+        before = Some(c);
+    }
+    None
+}
+
 /// Returns the text with one character for all that look like it and without case, accents and invisible characters,
 /// and the offset in `text` of each of its bytes.
 fn plain(text: &str) -> (String, Vec<usize>) {

@@ -1,7 +1,7 @@
 //! `contains` and `not_contains`: the answer contains a string, or does not.
 
 use super::prelude::*;
-use crate::folded;
+use crate::{as_written, folded};
 
 /// Number of characters shown on either side of a string that must not be present.
 const AROUND: usize = 40;
@@ -34,12 +34,12 @@ struct Contains {
 }
 
 fn parse(reading: &mut Reading<'_>, is_wanted: bool) -> Option<Arc<dyn Matcher>> {
-    let (text, place) = reading.exact_text("text", "use `matches` or `not_matches`, which take one")?;
-    if text.ends_with('\n') && !model::text::is_blank(&text) {
-        let problem =
-            model::Diagnostic::warning("this text ends with a line break, so it is found only where a line ends");
-        reading.problems.push(problem.at(place.excerpt()).help("write `|-` instead of `|`, and `>-` instead of `>`"));
-    }
+    const HELP: &str = "use `matches` or `not_matches`, which take one";
+    let (text, place) = match is_wanted {
+        true => reading.exact_text("text", HELP)?,
+        false => reading.forbidden_text("text", HELP)?,
+    };
+    reading.problems.extend(as_written::last_line_break(&text, place.excerpt()));
     Some(Arc::new(Contains { text, is_wanted, place }))
 }
 
@@ -53,7 +53,12 @@ impl Matcher for Contains {
         }
         let verdict = match (folded::find(text, &self.text), self.is_wanted) {
             (Some(found), true) => Verdict::met(format!("the answer contains {}", format::quoted(found))),
-            (None, false) => Verdict::met(format!("the answer does not contain {wanted}")),
+            (None, false) => {
+                let may_be_near = !(text.is_ascii() && self.text.is_ascii());
+                let near = may_be_near.then(|| model::lookalike(&self.text, text)).flatten();
+                let near = near.map_or_else(String::new, |hint| format!(", but {hint}"));
+                Verdict::met(format!("the answer does not contain {wanted}{near}"))
+            }
             (Some(found), false) => {
                 let reason = format!("the answer contains {}", format::quoted(found));
                 Verdict::unmet(reason, format!("an answer without {wanted}"), format::quoted(&around(text, found)))

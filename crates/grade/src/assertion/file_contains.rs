@@ -70,7 +70,7 @@ fn parse_negation(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
         None => Some(None),
         Some(_) => SandboxFile::read(reading).map(Some),
     };
-    let (text, place) = reading.exact_text("contains", "write the text that no file may contain")?;
+    let (text, place) = reading.forbidden_text("contains", "write the text that no file may contain")?;
     Some(Arc::new(FileContains { file: file?, content: Content::AnyCase(text, place), is_wanted: false }))
 }
 

@@ -193,9 +193,9 @@ mod tests {
 
     #[test]
     fn a_path_that_only_looks_the_same_gets_a_hint() {
-        let evidence = EvidenceBuilder::new().file("a.txt\u{200b}", None).added("a.txt").evidence();
-        let finding = judged(&json!({"id": "a", "type": "file_exists", "path": "a.txt\u{200b}"}), &evidence);
-        let hint = "the agent created `a.txt`: the same text is there without a zero-width space (U+200B)";
+        let evidence = EvidenceBuilder::new().file("a\u{2010}b", None).added("a-b").evidence();
+        let finding = judged(&json!({"id": "a", "type": "file_exists", "path": "a\u{2010}b"}), &evidence);
+        let hint = "the agent created `a-b`: the same text is there with `-` (U+002D) instead of `\u{2010}` (U+2010)";
         assert_eq!(finding.evidence, [hint]);
     }
 

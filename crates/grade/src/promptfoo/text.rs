@@ -8,6 +8,7 @@ use model::{Node, NodeKind};
 use serde_json::Value;
 
 use super::{Answer, Graded, markup, number, overlap, strings, text_value, value};
+use crate::as_written;
 use crate::assertion::json_schema::patterns;
 
 /// Maximum number of places in an answer at which JSON may begin.
@@ -105,6 +106,7 @@ impl std::fmt::Debug for Rule {
 impl Text {
     /// Reads an assertion of the type `kind`. Problems are reported.
     pub(super) fn read(kind: &str, inverse: bool, assertion: &Node, problems: &mut Problems) -> Option<Self> {
+        look_at(kind, inverse, assertion.get("value"), problems);
         let rule = match kind {
             "equals" => Rule::Equals(assertion.get("value").map(Node::to_json).unwrap_or_default()),
             "contains" | "icontains" => {
@@ -265,6 +267,27 @@ impl Text {
             Rule::ToolsCall => tools_call(&answer.value)?,
         };
         Ok(Graded::plain(holds != self.inverse, reason))
+    }
+}
+
+/// Warns about texts and expressions that probably mean something else than what is written.
+fn look_at(kind: &str, inverse: bool, value: Option<&Node>, problems: &mut Problems) {
+    let is_text = ["contains", "contains-all", "contains-any"].contains(&kind.trim_start_matches('i'));
+    let is_regex = kind == "regex";
+    let Some(value) = value.filter(|_| is_text || is_regex) else { return };
+    let items = if let NodeKind::List(items) = &value.kind { items.as_slice() } else { std::slice::from_ref(value) };
+    for (node, text) in items.iter().filter_map(|node| Some((node, node.as_str()?))) {
+        problems.extend(as_written::unseen(text, node.excerpt()));
+        if is_regex {
+            const ALONE: &str =
+                "write the expression alone; it has no flags, so write `[Ll]` for both cases of a letter";
+            problems.extend(as_written::slashes(text, node.excerpt(), ALONE));
+            continue;
+        }
+        const REGEX: &str = "use `regex` or `not-regex`, which take one";
+        problems.extend(as_written::last_line_break(text, node.excerpt()));
+        problems.extend(as_written::expression(text, node.excerpt(), REGEX));
+        problems.extend(as_written::forbidden(text, node.excerpt(), REGEX).filter(|_| inverse));
     }
 }
 

@@ -1,7 +1,8 @@
 //! Texts and expressions that are searched for as they are written, although something else was probably meant. What
 //! forbids such a text could never fail.
 
-use model::{Diagnostic, Excerpt};
+use model::decode::Problems;
+use model::{Diagnostic, Excerpt, Node};
 
 /// Escapes of regular expressions that repeat, which other texts hardly have.
 const REPEATED: [&str; 6] = ["\\d+", "\\s+", "\\w+", "\\d*", "\\s*", "\\w*"];
@@ -20,6 +21,16 @@ pub(crate) fn unseen(text: &str, place: Excerpt) -> Option<Diagnostic> {
         let problem = Diagnostic::warning(format!("the quotes of `{text}` are part of the text"));
         problem.at(place).help("write plain quotes, `\"` or `'`, or none")
     })
+}
+
+/// Reports what is probably not meant in the text of `node`, which must occur or must not. `help` names what takes an
+/// expression.
+pub(crate) fn report(node: &Node, is_wanted: bool, help: &str, problems: &mut Problems) {
+    let Some(text) = node.as_str() else { return };
+    problems.extend(unseen(text, node.excerpt()));
+    problems.extend(last_line_break(text, node.excerpt()));
+    problems.extend(expression(text, node.excerpt(), help));
+    problems.extend(forbidden(text, node.excerpt(), help).filter(|_| !is_wanted));
 }
 
 /// Returns the warning about a text that is written like a regular expression in slashes. `help` names what takes one.

@@ -615,9 +615,7 @@ fn claim_problems(claim: &CodeClaim, context: &Context<'_>) -> Vec<Diagnostic> {
         return vec![misspelt(claim)];
     }
     match claim.arguments.as_slice() {
-        [None, others @ ..]
-            if argument_problems(claim, &claim.arguments, context).iter().any(Diagnostic::is_error) =>
-        {
+        [None, others @ ..] if argument_problems(claim, &claim.arguments, context).iter().any(Diagnostic::is_error) => {
             argument_problems(claim, others, context)
         }
         [None, ..] => Vec::new(),

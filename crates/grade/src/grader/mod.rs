@@ -21,6 +21,7 @@ use self::command::CommandCheck;
 use self::dataset::Scorer;
 use self::file::Files;
 use self::tools::ToolCorrectness;
+use crate::as_written;
 use crate::call_pattern::unknown_calls;
 use crate::matcher::{Judgement, Matcher};
 use crate::pattern::{Pattern, RegexBudget};
@@ -251,13 +252,17 @@ enum Find {
 
 impl Text {
     fn read(node: &Node, problems: &mut Problems) -> Option<Self> {
+        let is_wanted = !flag(node, "not");
+        if let Some(text) = node.get("contains") {
+            as_written::report(text, is_wanted, "use a grader for regular expressions", problems);
+        }
         let find = match (text(node, "contains"), node.get("matches"), text(node, "equals")) {
             (Some(text), ..) => Find::Contains(text.to_owned(), flag(node, "case")),
             (None, Some(pattern), _) => Find::Matches(Pattern::from_node(pattern, problems)?),
             (None, None, Some(text)) => Find::Equals(text.to_owned(), flag(node, "case")),
             (None, None, None) => return None,
         };
-        Some(Self { find, is_wanted: !flag(node, "not") })
+        Some(Self { find, is_wanted })
     }
 
     /// Returns `true` if `text` has what is looked for.

@@ -276,18 +276,15 @@ fn look_at(kind: &str, inverse: bool, value: Option<&Node>, problems: &mut Probl
     let is_regex = kind == "regex";
     let Some(value) = value.filter(|_| is_text || is_regex) else { return };
     let items = if let NodeKind::List(items) = &value.kind { items.as_slice() } else { std::slice::from_ref(value) };
-    for (node, text) in items.iter().filter_map(|node| Some((node, node.as_str()?))) {
-        problems.extend(as_written::unseen(text, node.excerpt()));
-        if is_regex {
+    for node in items {
+        if is_text {
+            as_written::report(node, !inverse, "use `regex` or `not-regex`, which take one", problems);
+        } else if let Some(written) = node.as_str() {
             const ALONE: &str =
                 "write the expression alone; it has no flags, so write `[Ll]` for both cases of a letter";
-            problems.extend(as_written::slashes(text, node.excerpt(), ALONE));
-            continue;
+            problems.extend(as_written::unseen(written, node.excerpt()));
+            problems.extend(as_written::slashes(written, node.excerpt(), ALONE));
         }
-        const REGEX: &str = "use `regex` or `not-regex`, which take one";
-        problems.extend(as_written::last_line_break(text, node.excerpt()));
-        problems.extend(as_written::expression(text, node.excerpt(), REGEX));
-        problems.extend(as_written::forbidden(text, node.excerpt(), REGEX).filter(|_| inverse));
     }
 }
 

@@ -5,7 +5,7 @@ pub(crate) mod content_block;
 
 use std::collections::{BTreeSet, HashMap};
 
-use model::{Ending, foreign_json};
+use model::{Ending, foreign_json, nearest};
 use serde_json::{Map, Value};
 
 use self::content_block::{BlockResult, ContentBlock};
@@ -231,6 +231,9 @@ impl Reader {
                 None => self.add_warning(format!("`messages[{index}].function_call` has no `name`")),
             },
         }
+        if let Some(key) = misnamed_calls(message).filter(|_| calls.is_empty() && listed.is_empty()) {
+            self.add_warning(format!("`{key}` is not a known key of `messages[{index}]`"));
+        }
         // Some libraries write a call both as a block and in a list.
         listed.retain(|call| call.id.is_none() || calls.iter().all(|known| known.id != call.id));
         calls.extend(listed);
@@ -397,6 +400,23 @@ impl Reader {
     }
 }
 
+/// Returns the key of `message` that is not known, and under which there are probably calls.
+pub(super) fn misnamed_calls(message: &Map<String, Value>) -> Option<&str> {
+    const KNOWN: [&str; 3] = ["tool_calls", "tools", "function_call"];
+    const OTHERS: [&str; 6] = ["calls", "functioncall", "functioncalls", "tooluse", "tooluses", "toolinvocations"];
+    let has_parts = |value: &Value| match value {
+        Value::Array(items) => items.iter().any(Value::is_object),
+        Value::Object(entries) => !entries.is_empty(),
+        _ => false,
+    };
+    let means_calls = |key: &str| {
+        let folded = key.to_lowercase().replace(['-', '_'], "");
+        OTHERS.contains(&folded.as_str()) || nearest(key, ["tool_calls"]).is_some()
+    };
+    let mut others = message.iter().filter(|(key, value)| !KNOWN.contains(&key.as_str()) && has_parts(value));
+    others.find(|(key, _)| means_calls(key)).map(|(key, _)| key.as_str())
+}
+
 /// Returns the text of a message's content, which is a string or a list of blocks.
 pub(super) fn content(value: &Value) -> String {
     match value {
@@ -556,6 +576,19 @@ mod tests {
                 "`messages[4]` has a result of a call that is not in the messages",
             ]
         );
+    }
+
+    #[test]
+    fn calls_under_another_key_are_named_unless_they_are_also_under_a_known_one() {
+        for key in ["toolCalls", "tool_call", "tool_uses", "toolInvocations", "calls"] {
+            let message = |more: &str| format!(r#"[{{"role":"assistant",{more}"{key}":[{{"name":"get"}}]}}]"#);
+            assert_eq!(read(&message("")).1, [format!("`{key}` is not a known key of `messages[0]`")]);
+            let both = read(&message(r#""tool_calls":[{"name":"get","args":{}}],"#));
+            assert_eq!(both, (vec![vec!["get({}) = -".to_owned()]], vec![]));
+        }
+        let others =
+            r#"[{"role":"assistant","toolCalls":[],"calls":3,"annotations":[{"type":"url"}],"audio":{"id":1}}]"#;
+        assert_eq!(read(others).1, [""; 0]);
     }
 
     #[test]

@@ -143,10 +143,13 @@ impl LineReader<'_> {
             let wrong = wrong.at(self.place(key));
             return self.problems.push(wrong.suggest(Some(near(key).unwrap_or("output"))));
         }
+        let misnamed = transcript::misnamed_calls(map);
         for key in map.keys().filter(|key| !KEYS.contains(&key.as_str())) {
             if !self.odd_keys.contains(key)
                 && self.odd_keys.insert(key.clone())
                 && let near = nearest(key, KEYS.iter().copied().filter(|known| !map.contains_key(*known)))
+                && let calls = (misnamed == Some(key.as_str()) && !has_calls).then_some("tool_calls")
+                && let near = near.or(calls)
                 && near.is_some()
             {
                 let at = self.place(key);
@@ -204,14 +207,18 @@ impl LineReader<'_> {
     /// Also returns the first part that is not understood.
     fn messages(&mut self, map: &Map<String, Value>) -> (Vec<ReportedTurn>, Option<String>) {
         let Some(messages) = map.get("messages") else { return (Vec::new(), None) };
-        let calls =
-            messages.as_array().into_iter().flatten().filter_map(|message| message.get("tool_calls")?.as_array());
-        calls.flatten().filter_map(Value::as_object).for_each(|call| self.suspect_arguments(call));
+        let listed = || messages.as_array().into_iter().flatten().filter_map(Value::as_object);
+        listed().flat_map(parts).for_each(|call| self.suspect_arguments(call));
+        let misnamed = listed().find_map(transcript::misnamed_calls);
         let (turns, warnings) = transcript::turns(messages);
         for warning in &warnings {
-            let place = self.place("messages");
+            let key = misnamed.filter(|key| warning.starts_with(&format!("`{key}` ")));
+            if key.is_some_and(|key| !self.odd_keys.insert(format!("messages.{key}"))) {
+                continue;
+            }
+            let odd = Diagnostic::warning(warning.clone()).at(self.place(key.unwrap_or("messages")));
             let help = "assertions about calls that are not in the record are undecided";
-            self.problems.push(Diagnostic::warning(warning.clone()).at(place).help(help));
+            self.problems.push(odd.suggest(key.map(|_| "tool_calls")).help(help));
         }
         (turns, warnings.into_iter().next())
     }
@@ -235,10 +242,19 @@ impl LineReader<'_> {
         calls
     }
 
-    /// Warns about a call whose arguments are under a key with a typo: they would be missing.
+    /// Warns about a call whose arguments are under a key with a typo, because they would be missing, or are broken JSON.
     fn suspect_arguments(&mut self, call: &Map<String, Value>) {
         const KEYS: [&str; 3] = ["input", "args", "arguments"];
-        if call.contains_key("function") || KEYS.iter().any(|key| call.contains_key(*key)) {
+        let call = call.get("function").and_then(Value::as_object).unwrap_or(call);
+        if let Some(text) = call.get("arguments").and_then(Value::as_str)
+            && text.trim_start().starts_with('{')
+            && foreign_json::parse(text).is_err()
+            && self.odd_keys.insert("tool_calls.arguments".to_owned())
+        {
+            let broken = Diagnostic::warning("`arguments` of a call are not valid JSON").at(self.place("arguments"));
+            self.problems.push(broken.help("assertions about these arguments are undecided"));
+        }
+        if KEYS.iter().any(|key| call.contains_key(*key)) {
             return;
         }
         let is_meant = |key: &&String| matches!(key.as_str(), "parameters" | "params") || nearest(key, KEYS).is_some();
@@ -417,6 +433,13 @@ impl LineReader<'_> {
         };
         self.source.excerpt(Span::new(self.start + from, self.start + to))
     }
+}
+
+/// Returns the parts of a message that may be calls.
+fn parts(message: &Map<String, Value>) -> impl Iterator<Item = &Map<String, Value>> {
+    let lists = ["tool_calls", "tools", "content", "parts"].into_iter();
+    let items = lists.filter_map(|key| message.get(key)?.as_array()).flatten();
+    items.chain(message.get("function_call")).filter_map(Value::as_object)
 }
 
 fn label(option: &Value) -> String {

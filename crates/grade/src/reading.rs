@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use expect::SourceLocation;
 use model::decode::{self, Fields, Problems};
-use model::{Diagnostic, MockedServer, Node, NodeKind, nearest};
+use model::{Diagnostic, MockedServer, Node, NodeKind, Spanned, listed_arguments, nearest};
+use serde_json::Value;
 
 use crate::as_written;
 use crate::call_pattern::{ArgumentPattern, ArgumentRule, CallPattern, ExpectedValue};
@@ -38,6 +39,10 @@ pub(crate) const SYNONYMS: [(&str, &str); 19] = [
     ("regexp", "pattern"),
     ("match", "pattern"),
 ];
+
+/// Arguments of canonical tools that are texts, among those that assertions are often about.
+const TEXTS: [&str; 10] =
+    ["command", "file_path", "content", "old_string", "new_string", "path", "pattern", "url", "prompt", "query"];
 
 /// Number of [`SYNONYMS`] for any assertion.
 const FOR_ALL: usize = 9;
@@ -204,17 +209,80 @@ impl<'a> Reading<'a> {
     /// Reports arguments that the tool does not take, because `no_tool_called` would always pass with them. A name
     /// similar to that of a known argument is an error.
     fn know_arguments(&mut self, tool: &str) {
+        let mut mocked = self.context.mocks.into_iter().flat_map(|mocks| mocks.mocked());
+        let of_mock = tool.strip_prefix("mcp__").and_then(|name| name.split_once("__"));
+        if let Some((server, tool)) = of_mock
+            && let Some((_, mock)) = mocked.find(|(known, _)| *known == server)
+        {
+            return self.know_mocked_arguments(mock, tool);
+        }
         let (KnownTools::Only(_), Some(known)) = (self.context.known_tools, model::tool::arguments(tool)) else {
             return;
         };
         let Some(NodeKind::Map(entries)) = self.fields.get("args_match").map(|node| &node.kind) else { return };
-        for (key, value) in entries.iter().filter(|(key, _)| !known.contains(&key.value.as_str())) {
+        for (key, value) in entries {
+            if known.contains(&key.value.as_str()) {
+                if TEXTS.contains(&key.value.as_str()) {
+                    self.know_type(&key.value, value, "string");
+                }
+                continue;
+            }
             let message = format!("`{tool}` has no known argument `{}`", key.value);
             let problem = match nearest(&key.value, known.iter().copied()) {
                 Some(near) => Diagnostic::error(message).suggest(Some(near)),
                 None => Diagnostic::warning(message).help(format!("its arguments: {}", known.join(", "))),
             };
             self.problems.push(problem.at(value.source.excerpt(key.span)));
+        }
+    }
+
+    /// Reports arguments that `tool` of the server `mock` does not list, and values that they cannot have. A name similar
+    /// to that of a listed one is an error.
+    pub fn know_mocked_arguments(&mut self, mock: &MockedServer, tool: &str) {
+        let Some(tool) = mock.tools.iter().find(|known| known.name == tool) else { return };
+        let Some(schema) = &tool.input_schema else { return };
+        let Some(listed) = schema.get("properties").and_then(Value::as_object) else { return };
+        let Some(NodeKind::Map(entries)) = self.fields.get("args_match").map(|node| &node.kind) else { return };
+        let guards = || tool.expect.iter().chain(tool.answers.iter().flat_map(|answer| &answer.when));
+        for (key, value) in entries {
+            let name = key.value.as_str();
+            if let Some(schema) = listed.get(name) {
+                let kind = schema.get("type").and_then(Value::as_str);
+                kind.into_iter().for_each(|kind| self.know_type(name, value, kind));
+                continue;
+            }
+            let message = format!("`input_schema` of the mocked tool has no argument `{name}`");
+            let known = listed.keys().map(String::as_str);
+            let problem = match nearest(name, known.clone()) {
+                Some(near) => Diagnostic::error(message).suggest(Some(near)),
+                None if listed_arguments(schema).is_none()
+                    || guards().any(|guard| guard.path.split('.').next() == Some(name)) =>
+                {
+                    continue;
+                }
+                None => Diagnostic::warning(message).help(format!("it has {}", known.collect::<Vec<_>>().join(", "))),
+            };
+            self.problems.push(problem.at(value.source.excerpt(key.span)));
+        }
+    }
+
+    /// Warns about a `value` that the argument `name` never has, because it is of the type `kind` of JSON Schema. Texts
+    /// are regular expressions for any type.
+    fn know_type(&mut self, name: &str, value: &Node, kind: &str) {
+        let is_data = |entries: &[(Spanned<String>, Node)]| {
+            value.tag.is_none() && entries.iter().all(|(key, _)| !key.value.starts_with('$') && key.value != "type")
+        };
+        let wanted: &[&str] = match &value.kind {
+            NodeKind::Map(entries) if is_data(entries) => &["object"],
+            NodeKind::List(_) => &["array"],
+            NodeKind::Number(_) => &["number", "integer"],
+            NodeKind::Bool(_) => &["boolean"],
+            _ => return,
+        };
+        if !wanted.contains(&kind) {
+            let message = format!("`{name}` is of the type `{kind}`, so it cannot be {}", value.kind_name());
+            let help = "write a regular expression, or an operator such as `{ $contains: … }`";
+            self.problems.push(value.warning(message).help(help));
         }
     }
 

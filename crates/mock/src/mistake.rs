@@ -7,9 +7,6 @@ use serde_json::{Map, Value};
 
 use crate::text::Placeholder;
 
-/// Keywords of JSON Schema with which a tool may have more arguments than `properties` lists.
-const OPEN: [&str; 5] = ["$ref", "allOf", "anyOf", "oneOf", "patternProperties"];
-
 /// What the answers and requirements of a mock can refer to.
 #[derive(Debug, Clone)]
 pub struct Scope<'a> {
@@ -37,11 +34,7 @@ pub struct Mistake {
 impl<'a> Scope<'a> {
     /// Returns the scope of a tool.
     pub fn of_tool(input_schema: Option<&'a Map<String, Value>>) -> Self {
-        let is_closed = |schema: &&Map<String, Value>| {
-            let extra = schema.get("additionalProperties").is_none_or(|extra| *extra == Value::Bool(false));
-            extra && OPEN.iter().all(|keyword| !schema.contains_key(*keyword))
-        };
-        let properties = input_schema.filter(is_closed).and_then(|schema| schema.get("properties")?.as_object());
+        let properties = input_schema.and_then(model::listed_arguments);
         let arguments = properties.map(|properties| properties.keys().map(String::as_str).collect());
         Self { arguments, mentioned: Vec::new(), is_complete: false }
     }

@@ -140,6 +140,16 @@ pub struct MockedTool {
     pub answers: Vec<MockedAnswer>,
 }
 
+/// Keywords of JSON Schema with which a tool may have more arguments than `properties` lists.
+const OPEN: [&str; 5] = ["$ref", "allOf", "anyOf", "oneOf", "patternProperties"];
+
+/// Returns the arguments that `input_schema` lists, each with its schema, if a tool with this schema has no others.
+pub fn listed_arguments(input_schema: &Map<String, Value>) -> Option<&Map<String, Value>> {
+    let is_closed = input_schema.get("additionalProperties").is_none_or(|extra| *extra == Value::Bool(false))
+        && OPEN.iter().all(|keyword| !input_schema.contains_key(*keyword));
+    input_schema.get("properties").filter(|_| is_closed)?.as_object()
+}
+
 /// An answer of a mocked tool or program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MockedAnswer {

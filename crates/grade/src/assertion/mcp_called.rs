@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use model::{Effect, MockCall, NodeKind, ServerSource, ToolCall, Trace, nearest};
+use model::{Effect, MockCall, ServerSource, ToolCall, Trace, nearest};
 
 use super::ARGS_MATCH;
 use super::prelude::*;
@@ -94,24 +94,10 @@ fn know_names(reading: &mut Reading<'_>, server: &str, tool: Option<&str>) {
         Some(ServerSource::Stdio { .. } | ServerSource::Http { .. }) => None,
     };
     reading.problems.extend(problem);
-    know_arguments(reading, server, tool);
-}
-
-/// Reports arguments whose names are similar to those of an argument that the mocked tool declares.
-fn know_arguments(reading: &mut Reading<'_>, server: &str, tool: Option<&str>) {
-    let servers = reading.context.mocks.into_iter().flat_map(|mocks| &mocks.servers);
-    let mut servers = servers.filter(|known| is_named(&known.name, server));
-    let Some(ServerSource::Mock(mock)) = servers.next().map(|known| &known.source) else { return };
-    let declared = mock.tools.iter().find(|known| Some(known.name.as_str()) == tool);
-    let declared = declared.and_then(|tool| tool.input_schema.as_ref()?.get("properties")?.as_object());
-    let written = reading.fields.get("args_match").map(|node| &node.kind);
-    let (Some(declared), Some(NodeKind::Map(entries))) = (declared, written) else { return };
-    let problems = entries.iter().filter(|(key, _)| !declared.contains_key(&key.value)).filter_map(|(key, value)| {
-        let near = nearest(&key.value, declared.keys().map(String::as_str))?;
-        let message = format!("`input_schema` of the mocked tool has no argument `{}`", key.value);
-        Some(model::Diagnostic::error(message).at(value.source.excerpt(key.span)).suggest(Some(near)))
-    });
-    reading.problems.extend(problems);
+    let server = mocks.servers.iter().find(|known| is_named(&known.name, server)).map(|known| &known.source);
+    if let (Some(ServerSource::Mock(mock)), Some(tool)) = (server, tool) {
+        reading.know_mocked_arguments(mock, tool);
+    }
 }
 
 /// Describes an unknown name. It may be right if no known name is similar.

@@ -9,6 +9,7 @@ use crate::contradiction;
 use crate::host::{Function, Host, Invalid};
 use crate::matcher::Matcher;
 use crate::meta::{self, Meta};
+use crate::nearly_regex;
 use crate::notation::{FUNCTION_TAG, REGEX_TAG, SCHEMA_TAG, split_regex};
 use crate::pattern::{AllOf, Code, Items, JsonSchema, Key, Keys, Literal, Negated, Never, Regex, Text};
 use crate::rule::Rule;
@@ -192,6 +193,7 @@ impl Compiler<'_> {
                         let help = "in double quotes, `\\b` is a backspace; single quotes keep it as written";
                         self.problems.push(problem.help(help));
                     }
+                    self.problems.extend(nearly_regex::doubt(node, text));
                     Box::new(Text {
                         expected: text.clone(),
                         diff: self.diff.cloned(),

@@ -46,6 +46,7 @@ mod host;
 mod idle;
 mod matcher;
 mod meta;
+mod nearly_regex;
 mod notation;
 mod operator;
 mod path;

@@ -4,6 +4,9 @@
 use model::decode::Problems;
 use model::{Diagnostic, Excerpt, Node};
 
+/// Advice for an expression in slashes where flags are written in front.
+pub(crate) const FLAGS_IN_FRONT: &str = "write the expression without them, and flags in front: `(?i)hello`";
+
 /// Escapes of regular expressions that repeat, which other texts hardly have.
 const REPEATED: [&str; 6] = ["\\d+", "\\s+", "\\w+", "\\d*", "\\s*", "\\w*"];
 

@@ -37,8 +37,7 @@ impl Pattern {
             return Self::from_literal(node, problems);
         }
         let written = node.as_str().unwrap_or_default();
-        let help = "write the expression without them, and flags in front: `(?i)hello`";
-        problems.extend(as_written::slashes(written, node.excerpt(), help));
+        problems.extend(as_written::slashes(written, node.excerpt(), as_written::FLAGS_IN_FRONT));
         problems.extend(as_written::half_written(written, false, node.excerpt()));
         Self::compiled(Regex::parse(written), SourceLocation::from_node(node), problems)
     }

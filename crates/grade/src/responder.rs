@@ -4,6 +4,8 @@ use model::decode::Problems;
 use model::{Diagnostic, Question, UserResponse};
 use script::Regex;
 
+use crate::as_written;
+
 /// Prepared answers for one trial. Each is used once.
 #[derive(Debug, Clone, Default)]
 pub struct Responder {
@@ -27,6 +29,12 @@ impl Responder {
         for (index, response) in responses.iter().enumerate() {
             match Regex::parse(&response.match_question.value) {
                 Ok(question) => {
+                    let written = &response.match_question.value;
+                    problems.extend(as_written::slashes(
+                        written,
+                        response.source.clone(),
+                        as_written::FLAGS_IN_FRONT,
+                    ));
                     entries.push(Entry { index, question, choose: response.choose.clone(), used: false });
                 }
                 Err(error) => {

@@ -84,7 +84,7 @@ impl<'a> Scope<'a> {
 
     /// Returns the mistakes in the placeholders of `text`.
     pub fn check_text(&self, text: &str) -> Vec<Mistake> {
-        let mut mistakes = Vec::new();
+        let mut mistakes = self.check_single_braces(text);
         let mut rest = text;
         while let Some((before, after)) = rest.split_once("{{") {
             let (mistake, next) = match Placeholder::first(after) {
@@ -100,6 +100,24 @@ impl<'a> Scope<'a> {
             rest = next;
         }
         mistakes
+    }
+
+    /// Returns the known arguments in `text` that are written like `${input.state}` or `{input.state}`.
+    fn check_single_braces(&self, text: &str) -> Vec<Mistake> {
+        let mistake = |(at, _): (usize, &str)| {
+            let (before, after) = (&text[..at], &text[at + 1..]);
+            let path = after.split_once('}').filter(|(_, after)| !after.starts_with('}'))?.0.strip_prefix("input.")?;
+            let first = path.split('.').next().unwrap_or(path);
+            let is_inside = before.rfind("{{") > before.rfind("}}");
+            let is_known = self.arguments.as_ref().unwrap_or(&self.mentioned).contains(&first);
+            (is_known && !is_inside && !before.ends_with('{')).then(|| {
+                let written = format!("{}{{input.{path}}}", if before.ends_with('$') { "$" } else { "" });
+                let message = format!("`{written}` is not a placeholder, so it would be sent as it is");
+                let suggestion = Some(format!("{{{{input.{path}}}}}"));
+                Mistake { written, message, suggestion, is_doubtful: true }
+            })
+        };
+        text.match_indices("{input.").filter_map(mistake).collect()
     }
 
     fn check_placeholder(&self, placeholder: &Placeholder<'_>, written: &str) -> Option<Mistake> {
@@ -236,6 +254,8 @@ mod tests {
             ("{{input.state[0]}}", as_it_is("{{input.state[0]}}"), "{{input.state.0}}", false),
             ("{{input}}", as_it_is("{{input}}"), "{{input.NAME}}", true),
             ("{{state}}", as_it_is("{{state}}"), "{{input.state}}", true),
+            ("${input.state}", as_it_is("${input.state}"), "{{input.state}}", true),
+            ("{input.filter.a}", as_it_is("{input.filter.a}"), "{{input.filter.a}}", true),
             ("{{flie:open.json}}", as_it_is("{{flie:open.json}}"), "{{file:open.json}}", false),
             ("{{file:../x}}", "the file `../x` is not in the folder of the mock".to_owned(), "", false),
         ] {

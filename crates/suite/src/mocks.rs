@@ -426,20 +426,26 @@ fn commands(node: &Node, directory: &Path, problems: &mut Problems) -> Vec<Mocke
         let mut fields = fields.with_synonyms(&ANSWER_SYNONYMS);
         let answers = answers(&mut fields, directory, problems, command_answer);
         fields.finish(problems);
-        report_repeated_name(name, node, problems);
+        report_first_word(name, node, problems);
         names::check(node, &Scope::of_program(), directory, problems);
         Some(MockedTool { name: name.to_owned(), answers, ..MockedTool::default() })
     };
     entries.into_iter().filter_map(command).collect()
 }
 
-/// Warns about arguments that begin with the name of the program `name`, which is not one of its arguments.
-fn report_repeated_name(name: &str, node: &Node, problems: &mut Problems) {
+/// Warns about arguments that begin with the name of the program `name`, which is not one of its arguments, or with `^`,
+/// which is a part of the first word.
+fn report_first_word(name: &str, node: &Node, problems: &mut Problems) {
     for args in names::parts(node).filter_map(|part| part.get("args")) {
         let first = match &args.kind {
             NodeKind::List(items) => items.first().and_then(Node::as_str),
             _ => args.as_str().map(str::trim_start),
         };
+        if let (Some(text), true) = (args.as_str(), first.is_some_and(|first| first.starts_with('^'))) {
+            let problem =
+                args.warning(format!("`{text}` looks like a regular expression but is compared word by word"));
+            problems.push(problem.help(format!("write `/{}/`", text.replace('/', "\\/"))));
+        }
         let rest = first.and_then(|first| first.strip_prefix(name));
         if let Some(rest) = rest.filter(|rest| rest.is_empty() || rest.starts_with(char::is_whitespace)) {
             let problem = args.warning(format!("`args` are the arguments of `{name}`, without its name"));

@@ -50,6 +50,7 @@ impl Block {
                 if let Some(quote) = open_quote(&command) {
                     problems.push(item.error(format!("a `{quote}` is not closed in this command")));
                 }
+                problems.extend(lost_effect(item, &command));
                 Some(Spanned::new(command, item.span))
             }),
             env: env(&mut fields, problems),
@@ -115,6 +116,20 @@ impl Block {
         refuse_files_as_folders(rest, problems);
         Fixtures { git_init, source: Some(node.excerpt()), ..self.rest }
     }
+}
+
+/// Returns a warning about a command that only changes the shell in which it runs, which no other command has.
+fn lost_effect(item: &Node, command: &str) -> Option<Diagnostic> {
+    const WORDS: [&str; 6] = ["alias", "cd", "export", "set", "umask", "unset"];
+    let word = command.split_whitespace().next().filter(|word| WORDS.contains(word))?;
+    if command.contains(['&', '|', ';', '\n', '`']) || command.contains("$(") {
+        return None;
+    }
+    let problem = item.warning(format!("`{word}` has no effect on the next command, which runs in another shell"));
+    Some(problem.help(match word {
+        "export" => "write variables into `env`, or both commands in one, with `&&` between them",
+        _ => "write both commands in one, with `&&` between them",
+    }))
 }
 
 /// Reads the items of a list under `key`, skipping those that cannot be read.

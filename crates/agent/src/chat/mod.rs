@@ -57,7 +57,13 @@ impl Agent for Chat {
         if case.all_tools().next().is_some() {
             return None;
         }
-        let mut tools: Vec<ToolSpec> = tool::TOOLS.iter().map(spec).collect();
+        let rules = case.runner.allowed_tools_override.iter().flatten();
+        let listed: Vec<String> = rules.map(|rule| crate::tool_rule::ToolRule::parse(rule).tool).collect();
+        // With a name that is not known, and is reported, any tool may be meant.
+        let is_open =
+            case.runner.allowed_tools_override.is_none() || listed.iter().any(|name| tool::find(name).is_none());
+        let is_offered = |name: &str| is_open || listed.iter().any(|known| known == name);
+        let mut tools: Vec<ToolSpec> = tool::TOOLS.iter().filter(|tool| is_offered(tool.name)).map(spec).collect();
         for server in &mocks.servers {
             let ServerSource::Mock(mock) = &server.source else { return None };
             tools.extend(mock.tools.iter().map(|tool| ToolSpec {

@@ -376,3 +376,17 @@ fn an_unreachable_model_is_detected_before_anything_runs() {
     Arc::make_mut(&mut own.runner).allowed_tools_override = Some(vec!["Bash(ls)".into(), "Reed".into()]);
     assert_eq!(check(Some("scripted:a.yaml"), &own), ["case.yaml:1:1: `chat` has no tool named `Reed`"]);
 }
+
+#[test]
+fn only_tools_of_the_list_are_offered_unless_one_of_its_names_is_not_known() {
+    let offered = |listed: Option<&[&str]>| {
+        let mut own = case("a", &["go"]);
+        Arc::make_mut(&mut own.runner).allowed_tools_override =
+            listed.map(|listed| listed.iter().map(|&rule| rule.to_owned()).collect());
+        let tools = Chat.offered_tools(&own, &Mocks::default()).unwrap();
+        tools.into_iter().map(|tool| tool.name).collect::<Vec<_>>()
+    };
+    assert_eq!(offered(Some(&["Bash(ls)", "Read"])), ["Bash", "Read"]);
+    assert_eq!(offered(Some(&["Bash", "Reed"])), offered(None));
+    assert!(offered(Some(&[])).is_empty());
+}

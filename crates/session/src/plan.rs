@@ -394,24 +394,38 @@ fn missing_image(session: &Session, plan: &Plan) -> Option<Diagnostic> {
     Some(Diagnostic { source: written.map(|set| set.source.clone()), ..problem })
 }
 
-/// Returns a warning about the project's image if the project names no kind of sandbox, and that of the run has no images.
+/// Returns a warning about the project's image if the kind of sandbox has no images, unless the run chose it instead of
+/// the project.
 fn unused_image(session: &Session, plan: &Plan) -> Option<Diagnostic> {
     let image = session.project.isolation.image.as_ref()?;
     let kind = &plan.settings.sandbox.kind;
     let has_images = sandbox::find(kind).is_none_or(|kind| kind.has_own_system() && !kind.is_remote());
-    if has_images || session.project.defaults.sandbox.is_some() {
+    if has_images || !is_of_project(session, kind) {
         return None;
     }
     let problem = Diagnostic::warning(format!("`image` has no effect in `{kind}` sandboxes"));
-    Some(problem.at(image.source.clone()).help("write `provider: docker` or `provider: podman` beside it"))
+    let other = "write `provider: docker` or `provider: podman`";
+    Some(problem.at(image.source.clone()).help(match session.project.defaults.sandbox {
+        Some(_) => format!("{other} instead of `provider: {kind}`"),
+        None => format!("{other} beside it"),
+    }))
 }
 
-/// Returns a warning about the project's limits if the project names no kind of sandbox, and that of the run has none.
+/// Returns `true` if the project names this `kind` of sandbox, or none.
+fn is_of_project(session: &Session, kind: &str) -> bool {
+    session.project.defaults.sandbox.as_ref().is_none_or(|named| named.value == kind)
+}
+
+/// Returns a warning about the project's limits if the kind of sandbox has none, unless the run chose it instead of the
+/// project.
 fn unused_limit(session: &Session, plan: &Plan) -> Option<Diagnostic> {
     let limit = session.project.isolation.limit.as_ref()?;
-    let is_unlimited = plan.settings.sandbox.kind == "local" && session.project.defaults.sandbox.is_none();
+    let is_unlimited = plan.settings.sandbox.kind == "local" && is_of_project(session, "local");
     let problem = Diagnostic::warning(format!("`{}` has no effect in `local` sandboxes", limit.value));
-    let problem = problem.at(limit.source.clone()).help("write `provider: isolated` beside `limits`");
+    let problem = problem.at(limit.source.clone()).help(match session.project.defaults.sandbox {
+        Some(_) => "write `provider: isolated` instead of `provider: local`",
+        None => "write `provider: isolated` beside `limits`",
+    });
     is_unlimited.then_some(problem)
 }
 

@@ -404,6 +404,8 @@ fn settings(args: &Overrides, typed: &Typed, session: &Session, problems: &mut V
         problems.extend(unknown_agent(written, is_agent, &configured));
         split_model(written, is_agent)
     };
+    let models: Vec<(Option<String>, String)> = args.arms.model.iter().map(&mut model).collect();
+    problems.extend(replaced_model(&models));
     runner::Settings {
         embedded: session.agents.clone(),
         requires_integrity: requirements(args, project).contains(&Requirement::Integrity),
@@ -415,7 +417,7 @@ fn settings(args: &Overrides, typed: &Typed, session: &Session, problems: &mut V
         arms: runner::ArmSettings {
             system_prompt: args.arms.system_prompt.clone(),
             agents: args.arms.agent.clone(),
-            models: args.arms.model.iter().map(&mut model).collect(),
+            models,
             reasoning_effort: args.arms.reasoning_effort.clone(),
             base_url: args.arms.base_url.clone(),
             trials: args.arms.trials,
@@ -580,6 +582,18 @@ fn unknown_agent(
     let names: Vec<&str> = built_in.chain(own.iter().map(|agent| agent.name.as_str())).collect();
     let problem = Diagnostic::error(format!("unknown agent `{agent}` in `--model {written}`"));
     Some(problem.suggest(model::nearest(agent, names.iter().copied())).help(format!("agents: {}", names.join(", "))))
+}
+
+/// Returns a warning about the first of `models` that a later one for the same agents replaces.
+fn replaced_model(models: &[(Option<String>, String)]) -> Option<Diagnostic> {
+    let is_replaced = |(index, (agent, model)): &(usize, &(Option<String>, String))| {
+        let mut later = models[index + 1..].iter();
+        later.any(|(other, another)| other == agent && another != model)
+    };
+    let (_, (agent, model)) = models.iter().enumerate().find(is_replaced)?;
+    let whose = agent.as_ref().map_or_else(String::new, |agent| format!(" of `{agent}`"));
+    let problem = Diagnostic::warning(format!("the model `{model}`{whose} is not used: a later one replaces it"));
+    Some(problem.help("a run has one model for each agent: run twice, and compare the two runs"))
 }
 
 /// Splits `agent=model`; otherwise returns only the model. A model whose name contains `=` must follow an agent's

@@ -110,3 +110,15 @@ fn adversaries_neither_record_nor_replay_whatever_the_project_says() {
     let recording = session.resolve(&Overrides::default()).unwrap();
     assert!(session.plan(&recording).err().unwrap().to_string().contains("not recorded in CI"));
 }
+
+#[test]
+fn a_model_that_a_later_one_replaces_causes_a_warning() {
+    let split = |written: &&str| split_model(written, |name| name == "fake");
+    let replaced = |written: &[&str]| replaced_model(&written.iter().map(split).collect::<Vec<_>>());
+    let found = replaced(&["fake=a", "b", "fake=c"]).unwrap();
+    assert_eq!(found.message, "the model `a` of `fake` is not used: a later one replaces it");
+    assert_eq!(replaced(&["a", "b"]).unwrap().message, "the model `a` is not used: a later one replaces it");
+    for fine in [&["a", "fake=b"][..], &["fake=a", "fake=a"], &["a"], &[]] {
+        assert_eq!(replaced(fine), None);
+    }
+}

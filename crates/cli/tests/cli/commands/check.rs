@@ -145,6 +145,8 @@ fn a_problem_has_a_location_and_a_suggestion() {
     assert!(ran.err.contains("unknown agent `codx` in `--model codx=gpt`"), "{}", ran.err);
     assert!(ran.err.contains("did you mean `codex`?"), "{}", ran.err);
     project.run(&["check", "a.yaml", "--agent", "fake", "--model", "fake=gpt"]).exits(0);
+    let ran = project.run(&["check", "a.yaml", "--agent", "fake", "--model", "fake=a", "--model", "fake=b"]).exits(0);
+    assert!(ran.err.contains("the model `a` of `fake` is not used"), "{}", ran.err);
     // The missing script is the only problem.
     let ran = project.run(&["check", "b.yaml"]).exits(2);
     assert!(ran.err.contains("cannot read the script `nowhere.yaml`") && ran.err.contains("b.yaml:6:8"), "{}", ran.err);

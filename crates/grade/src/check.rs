@@ -651,11 +651,17 @@ fn argument_problems(claim: &CodeClaim, arguments: &[Option<Node>], context: &Co
 fn misspelt(claim: &CodeClaim) -> Diagnostic {
     let name = claim.name.value.as_str();
     let names: Vec<String> = written_names().map(camel_case).collect();
-    let near = nearest(name, names.iter().map(String::as_str).chain([CUSTOM]));
-    let problem = match near {
-        Some(_) => Diagnostic::error(format!("there is no assertion named `assert.{name}`")),
-        None => Diagnostic::warning(format!("there is no assertion named `assert.{name}`, so it will be undecided")),
+    let near = nearest(&name.replace("not.", "not_"), names.iter().map(String::as_str).chain([CUSTOM]));
+    let message = format!("there is no assertion named `assert.{name}`");
+    let is_not = name.starts_with("not.");
+    let problem = match near.is_some() || is_not {
+        true => Diagnostic::error(message),
+        false => Diagnostic::warning(format!("{message}, so it will be undecided")),
     };
+    if near.is_none() && is_not {
+        let problem = problem.help("write the assertion that denies it, such as `assert.notContains`");
+        return problem.at(claim.source.excerpt(claim.name.span));
+    }
     let near = near.map(|near| format!("assert.{near}"));
     problem.suggest(near.as_deref()).at(claim.source.excerpt(claim.name.span))
 }

@@ -362,7 +362,10 @@ impl<'a> Visit<'a> for Search<'a> {
             callee if makes_scenario(callee) => Some(SCENARIO.to_owned()),
             callee => callee.as_member_expression().and_then(|member| member.static_property_name()).map(str::to_owned),
         };
-        let is_claim = self.is_on_assert(call);
+        // No assertion is written like this, so that it is reported.
+        let is_denied = is_on_not(call);
+        let name = if is_denied { name.map(|name| format!("not.{name}")) } else { name };
+        let is_claim = is_denied || self.is_on_assert(call);
         let known = call.arguments.iter().take_while(|argument| argument.as_expression().is_some());
         if is_claim && let Some(reply) = call.arguments.first().and_then(Argument::as_expression) {
             self.use_as_result(reply);
@@ -618,6 +621,15 @@ impl Search<'_> {
             }),
         }
     }
+}
+
+/// Returns `true` if it is a call such as `assert.not.contains(…)`.
+fn is_on_not(call: &CallExpression<'_>) -> bool {
+    let holder = call.callee.get_inner_expression().as_member_expression().map(MemberExpression::object);
+    holder.and_then(|holder| holder.get_inner_expression().as_member_expression()).is_some_and(|member| {
+        let is_assert = member.object().get_identifier_reference().is_some_and(|name| name.name == "assert");
+        is_assert && member.static_property_name() == Some("not")
+    })
 }
 
 /// Top-level variables of a module.

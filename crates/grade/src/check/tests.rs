@@ -357,6 +357,8 @@ fn literal_arguments_in_code_are_checked_against_the_fields() {
         messages,
         ["a.test.ts:1:19: an argument of `assert.fileExists` must be a string, not a boolean (put it in quotes)"]
     );
+    let messages = errors_of_code("not.contains", &[json!("?"), json!("x")]);
+    assert!(messages[0].contains("did you mean `assert.notContains`"), "{messages:?}");
     let messages = errors_of_code("contains", &[]);
     assert_eq!(messages.len(), 1, "{messages:?}");
 }

@@ -80,6 +80,13 @@ fn claims_of(text: &str) -> Vec<CodeClaim> {
 }
 
 #[test]
+fn a_call_on_not_is_a_claim_with_a_name_that_no_assertion_has() {
+    let claims = claims_of("scenario('a', (r) => { assert.not.contains(r, 'x'); other.not.contains(r); });");
+    let names: Vec<&str> = claims.iter().map(|claim| claim.name.value.as_str()).collect();
+    assert_eq!(names, ["not.contains"]);
+}
+
+#[test]
 fn literal_arguments_have_their_values_and_locations() {
     let text = "scenario('a', () => { assert.a(r, -5, 'b', `c`, `${d}`, /e/i, [1, true], [f], { g: null, h: 'i' });\n\
         assert.b('j', ...k, 'l'); });";

@@ -55,7 +55,7 @@ impl Finder<'_> {
         self.found.arguments.extend(known);
     }
 
-    /// Reports what `assert.custom` gets instead of a function, and a function that certainly returns nothing.
+    /// Reports what `assert.custom` gets instead of a name or a function, and a function that certainly returns nothing.
     fn check_custom(&mut self, call: &CallExpression<'_>) {
         let given = call.arguments.iter().map_while(Argument::as_expression).map(Expression::get_inner_expression);
         let given: Vec<&Expression<'_>> = given.collect();
@@ -63,10 +63,11 @@ impl Finder<'_> {
             |value: &&Expression<'_>| value.is_string_literal() || matches!(value, Expression::TemplateLiteral(_));
         // The reply may come first.
         let function = match given.iter().position(is_text) {
-            Some(at @ (0 | 1)) => given.get(at + 1),
+            _ if given.first().is_some_and(|first| is_function(first)) => Err(given[0]),
+            Some(at @ (0 | 1)) => given.get(at + 1).copied().ok_or(given[at]),
             _ => return,
         };
-        let Some(given) = function else { return };
+        let Ok(given) = function.map_err(|only| self.refuse_custom(only, call)) else { return };
         let problem = match given {
             Expression::ArrowFunctionExpression(function) => match &function.body {
                 ArrowFunctionBody::FunctionBody(body) => returns_nothing(body),
@@ -81,6 +82,16 @@ impl Finder<'_> {
         };
         let span = span(given.span());
         self.found.others.extend(problem.map(|problem| UnknownName { span, problem, global: None }));
+    }
+
+    /// Reports that `only`, a name or a function, is all that `assert.custom` gets, unless more arguments are spread.
+    fn refuse_custom(&mut self, only: &Expression<'_>, call: &CallExpression<'_>) {
+        if call.arguments.iter().all(|argument| argument.as_expression().is_some()) {
+            let what = if is_function(only) { "a name before the function" } else { "a function after the name" };
+            let problem = Diagnostic::error(format!("`assert.custom` takes {what}"));
+            let problem = problem.help("write `assert.custom(\"NAME\", () => …)`");
+            self.found.others.push(UnknownName { span: span(only.span()), problem, global: None });
+        }
     }
 
     /// Remembers the first of the arguments `given` if it is certainly a part of a reply instead of the reply: its tool
@@ -106,6 +117,10 @@ impl Finder<'_> {
             self.found.arguments.push(KnownArgument { held, part, holder, span, assertion, index: 0, follows_reply });
         }
     }
+}
+
+fn is_function(value: &Expression<'_>) -> bool {
+    matches!(value, Expression::ArrowFunctionExpression(_) | Expression::FunctionExpression(_))
 }
 
 impl Found {

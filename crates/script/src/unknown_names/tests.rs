@@ -230,6 +230,9 @@ fn an_argument_that_an_assertion_does_not_take_is_found() {
         ),
         ("assert.toolCalled(r.toolCalls, 'x');", "r", "takes the reply, not its tool calls"),
         ("assert.custom('x', r.text === 'y');", "r.text === 'y'", "takes a function after the name; write `() => …`"),
+        ("assert.custom('x');", "'x'", "takes a function after the name"),
+        ("assert.custom(() => true);", "() => true", "takes a name before the function"),
+        ("assert.custom(() => true, 'x');", "() => true", "takes a name before the function"),
         ("assert.custom(r, 'x', () => { r.text; });", "() => { r.text; }", "this function returns nothing"),
     ] {
         let found = in_body(&format!("const r = await agent.send('x'); {body}"));
@@ -238,6 +241,7 @@ fn an_argument_that_an_assertion_does_not_take_is_found() {
     for right in [
         "const r = await agent.send('x'); assert.contains(r, 'x'); assert.contains(r.text); assert.contains('x');",
         "const r = await agent.send('x'); assert.custom('x', (r) => r.text === '', r); assert.custom(r, 'x', Math.max);",
+        "assert.custom('x', ...agent); assert.custom(agent, () => true); assert.custom(...agent);",
         "assert.custom('x', () => { if (agent) { return true; } }); assert.custom('x', async function () { return 1; });",
         "const r = await agent.send('x'); assert.fileContains(r.text, 'y'); assert.contains(r.text, { flags: 'i' });",
         "let r = 'x'; assert.contains(await agent.send('x'), r); r = await agent.send('y');",

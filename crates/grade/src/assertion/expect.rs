@@ -263,6 +263,9 @@ fn doubt_scores(reading: &mut Reading<'_>, rules: &Rules, scoring: Option<&Node>
         let message = format!("`passScore` is {}, but the maximum score is {max_score}", rules.pass_score);
         reading.problems.push(node.error(message));
     } else if scoring.is_none_or(|node| matches!(node.kind, NodeKind::Bool(false))) {
+    } else if rules.scoring && rules.pass_score == 0.0 {
+        let problem = node.warning("`passScore` is 0, so every answer passes");
+        reading.problems.push(problem.help("write the score that an answer needs to pass"));
         let problem = node.warning("`passScore` has no effect without `scoring`");
         reading.problems.push(problem.help("write `scoring: true`, or `scoring: auto`"));
     }

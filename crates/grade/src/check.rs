@@ -8,7 +8,7 @@ use model::decode::{Problems, text};
 use model::{
     Arguments, AssertionScope, AssertionSpec, Case, CodeClaim, Diagnostic, Ending, Evidence, Excerpt, FaultKind,
     FaultReport, Finding, Need, Node, NodeKind, Outcome, OutcomeRule, Position, Probed, SideEffectContract, Status,
-    nearest,
+    nearest, unusual_separator,
 };
 
 use crate::arguments::{self, COMMON};
@@ -676,6 +676,9 @@ fn unknown_type(written: &str) -> Diagnostic {
     let problem = Diagnostic::error(format!("unknown assertion type `{written}`"));
     if find(written).is_some() {
         return problem.help(format!("`{written}` applies to every trial and cannot be written in a case"));
+    }
+    if let Some(found) = written.chars().find_map(unusual_separator) {
+        return problem.help(format!("there is {found} in it: write `TYPE: …` with an ordinary colon and space"));
     }
     if let Some((kind, rest)) = written.split_once([' ', ':']).filter(|(kind, _)| find(kind).is_some()) {
         let right = format!("{kind}: {}", rest.trim());

@@ -3,7 +3,7 @@
 
 use serde_json::Number;
 
-use crate::{Diagnostic, DiagnosticKind, Node, NodeKind, Severity, Span, Spanned, nearest};
+use crate::{Diagnostic, DiagnosticKind, Node, NodeKind, Severity, Span, Spanned, nearest, unusual_separator};
 
 /// Problems found so far.
 pub type Problems = Vec<Diagnostic>;
@@ -136,7 +136,13 @@ impl<'a> Fields<'a> {
                 node.error(format!("`{key}` must be a whole number of at least {least}, not {}", shown(node)));
             let is_quoted =
                 node.as_str().is_some_and(|text| text.trim().parse::<u64>().is_ok_and(|value| value >= least));
-            problems.push(if is_quoted { problem.help("write the number without quotes") } else { problem });
+            problems.push(
+                match node.as_str().filter(|_| is_quoted).map(|text| text.chars().find_map(unusual_separator)) {
+                    Some(Some(found)) => problem.help(format!("there is {found} beside the number: remove it")),
+                    Some(None) => problem.help("write the number without quotes"),
+                    None => problem,
+                },
+            );
             return None;
         }
         value

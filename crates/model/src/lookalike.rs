@@ -98,6 +98,12 @@ fn latin(c: char) -> char {
     pairs.find(|(other, _)| *other == c).map_or(c, |(_, latin)| latin)
 }
 
+/// Describes a character that looks like a space or a colon, or like nothing, and that is none of those of YAML.
+pub fn unusual_separator(c: char) -> Option<String> {
+    let is_space = c.is_whitespace() && !matches!(c, ' ' | '\t' | '\n' | '\r');
+    (is_space || is_invisible(c) || c == '\u{ff1a}').then(|| name(c))
+}
+
 fn name(c: char) -> String {
     let code = format!("U+{:04X}", u32::from(c));
     let what = match c {

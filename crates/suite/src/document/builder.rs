@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, StructureStyle, Tag, options};
 use model::decode::Problems;
-use model::{Diagnostic, Node, NodeKind, Source, Span, Spanned};
+use model::{Diagnostic, Node, NodeKind, Source, Span, Spanned, unusual_separator};
 
 use super::comment::cutting;
 use super::error::explain;
@@ -309,6 +309,15 @@ impl<'a> Builder<'a> {
         if matches!(error.kind(), ErrorKind::CommentInterceptedScalar) {
             // The parser points to the comment; the mistake is on the line after it.
             at += next_line(self.source.text.get(at..).unwrap_or_default());
+        }
+        if matches!(error.kind(), ErrorKind::SimpleKeyExpected | ErrorKind::InvalidSimpleKey) {
+            let line = self.source.text.get(at..).and_then(|rest| rest.lines().next()).unwrap_or_default();
+            let unusual = line.char_indices().find_map(|(index, c)| Some((index, unusual_separator(c)?)));
+            if let Some((index, found)) = unusual {
+                let wanted = if line[..index].ends_with(':') { "a space" } else { "`: `" };
+                let span = Span::new(at + index, at + index);
+                return self.error(span, format!("expected {wanted} here, not {found}"), None);
+            }
         }
         // Only in a stream, a list can follow a map, as another document.
         let line = self.source.text.get(..at).and_then(|before| before.rsplit('\n').next()).unwrap_or_default();

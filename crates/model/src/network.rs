@@ -203,7 +203,7 @@ impl FromStr for HostPattern {
         }
         let (below, rest) = written.strip_prefix("*.").map_or((false, written), |rest| (true, rest));
         if rest.contains('*') {
-            return Err(wrong("has a `*` that is not the whole first part"));
+            return Err(wrong("may have `*` only at its start, before `.` and the name of a host"));
         }
         let is_bare = rest.ends_with(']') || !rest.contains(':');
         let (host, port) = match rest.rsplit_once(':').filter(|_| !is_bare) {
@@ -368,8 +368,8 @@ mod tests {
         for (written, reason) in [
             ("https://example.com", "is an address"),
             ("example.com/path", "is an address"),
-            ("ex*mple.com", "has a `*`"),
-            ("*", "has a `*`"),
+            ("ex*mple.com", "may have `*` only at its start"),
+            ("*", "may have `*` only at its start"),
             ("example.com:0", "has no valid port"),
             ("example.com:https", "has no valid port"),
             ("", "is not a valid host"),

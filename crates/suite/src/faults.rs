@@ -91,9 +91,12 @@ fn http_status(node: &Node, problems: &mut Problems) -> Option<FaultAction> {
         let problem = node.error(format!("`status` must be the status of an error, not {wrong}"));
         problems.push(problem.help("write a status from 400 to 599, such as 429, 500 or 529"));
     }
+    let known = problems.len();
     let retry_after = fields.duration_ms("retry_after", problems);
     let is_odd = retry_after.is_some_and(|wait| wait % 1000 != 0);
     if let Some(node) = fields.get("retry_after").filter(|_| is_odd) {
+        // A number without a unit is the same mistake.
+        problems.truncate(known);
         problems.push(node.error("`retry_after` must be a number of whole seconds, such as `2s`"));
     }
     let requests = occurrences(&mut fields, problems);
@@ -249,6 +252,10 @@ mod tests {
             (json!([{"http_status": {}}]), "`http_status` has no `status`"),
             (
                 json!([{"http_status": {"status": 500, "retry_after": "1500ms"}}]),
+                "`retry_after` must be a number of whole seconds, such as `2s`",
+            ),
+            (
+                json!([{"http_status": {"status": 500, "retry_after": 2}}]),
                 "`retry_after` must be a number of whole seconds, such as `2s`",
             ),
             (json!([{"cut_stream": {"at": 0}}]), "`at` must be a whole number of at least 1, not 0"),

@@ -127,7 +127,8 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
         [one] => *one,
         [] => {
             let head = reading.fields.node();
-            reading.problems.push(head.error("`expect` needs one of `expect`, `output` and `schema`"));
+            let problem = head.error("`expect` needs one of `expect`, `output` and `schema`");
+            reading.problems.push(problem.of_missing(&["expect", "output", "schema"]));
             return None;
         }
         [_, (second, node), ..] => {
@@ -262,10 +263,10 @@ fn doubt_scores(reading: &mut Reading<'_>, rules: &Rules, scoring: Option<&Node>
     } else if rules.pass_score > max_score && max_score > 0.0 {
         let message = format!("`passScore` is {}, but the maximum score is {max_score}", rules.pass_score);
         reading.problems.push(node.error(message));
-    } else if scoring.is_none_or(|node| matches!(node.kind, NodeKind::Bool(false))) {
     } else if rules.scoring && rules.pass_score == 0.0 {
         let problem = node.warning("`passScore` is 0, so every answer passes");
         reading.problems.push(problem.help("write the score that an answer needs to pass"));
+    } else if scoring.is_none_or(|node| matches!(node.kind, NodeKind::Bool(false))) {
         let problem = node.warning("`passScore` has no effect without `scoring`");
         reading.problems.push(problem.help("write `scoring: true`, or `scoring: auto`"));
     }

@@ -175,7 +175,8 @@ impl Text {
             "word-count" => words(assertion, problems)?,
             "latency" | "cost" => {
                 let Some(most) = number(assertion, "threshold") else {
-                    problems.push(assertion.error(format!("`{kind}` needs a `threshold`")));
+                    let problem = assertion.error(format!("`{kind}` needs a `threshold`"));
+                    problems.push(problem.of_missing(&["threshold"]));
                     return None;
                 };
                 if kind == "latency" { Rule::Latency(most) } else { Rule::Cost(most) }

@@ -30,6 +30,8 @@ pub(super) struct Planner<'a> {
     pub(super) checked_agents: HashSet<String>,
     /// Arguments of agents as shown in the names of arms, by the agents as the user wrote them.
     shown_arguments: HashMap<String, String>,
+    /// First case with an error of a value that is empty in its row, by the error.
+    first_cases: HashMap<String, String>,
     /// Path of the last suite and its folder.
     last_suite: Option<(Arc<Path>, Arc<Path>)>,
     /// State of the run.
@@ -49,6 +51,7 @@ impl<'a> Planner<'a> {
             scripts: BTreeMap::new(),
             checked_agents: HashSet::new(),
             shown_arguments: HashMap::new(),
+            first_cases: HashMap::new(),
             last_suite: None,
             state: Arc::new(
                 RunState::new(request.modules.clone(), request.cwd, request.settings.secrets.clone())
@@ -143,7 +146,13 @@ impl<'a> Planner<'a> {
             return;
         }
         let mut case = Case::clone(case);
-        for problem in own {
+        for mut problem in own {
+            // The value of a row is the reason.
+            let is_of_row = case.table.is_some() || case.id.ends_with(']');
+            if is_of_row && problem.message.ends_with("must not be empty") {
+                let first = self.first_cases.entry(problem.to_string()).or_insert_with(|| case.id.clone());
+                problem.help.push(format!("the first case with this problem is `{first}`"));
+            }
             if !case.broken.iter().any(|known| *known == problem || problem.follows_from(known)) {
                 case.broken.push(problem);
             }

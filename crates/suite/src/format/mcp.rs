@@ -326,7 +326,12 @@ fn message(
             problems.push(problem);
         }
     }
-    if let Some(node) = fields.get("returns") {
+    let refused = ["error", "cancel_after"].into_iter().find(|key| fields.key_span(key).is_some());
+    let returns = fields.get("returns");
+    if let (Some(key), Some(span)) = (refused, fields.key_span("returns")) {
+        let message = format!("a call with `{key}` returns nothing, so `returns` must not be beside it");
+        problems.push(Diagnostic::error(message).at(place.source.excerpt(span)));
+    } else if let Some(node) = returns {
         expect("returns", node, of("output", node.clone()));
     }
     if let Some(ms) = fields.duration_ms("within", problems) {

@@ -70,6 +70,7 @@ impl CaseReader {
             let variables = Variables::new().layer(&row.values).ambient(ambient);
             let mut found = Problems::new();
             let root = template::resolve(&root, &variables, &mut found);
+            explain_placeholders(file.root, &mut found);
             let mut of_case = Problems::new();
             let case = (self.read)(&SuiteFile { path: file.path, root: &root }, library, &mut of_case);
             // A template that cannot be filled in often has the wrong type too.
@@ -115,6 +116,15 @@ impl CaseReader {
             }
         }
         cases.into_iter().map(|(_, case)| Arc::new(case)).collect()
+    }
+}
+
+/// Says how the placeholders of mocks are written where templates are filled in from columns.
+fn explain_placeholders(root: &Node, problems: &mut Problems) {
+    let has_mocks = root.get("mcp_servers").or_else(|| root.get("mock_commands")).is_some();
+    for problem in problems.iter_mut().filter(|problem| has_mocks && problem.message == "unknown variable `input`") {
+        let help = "in a file with `cases`, a placeholder of a mock is written `{{ '{{input.NAME}}' }}`";
+        problem.help.insert(0, help.to_owned());
     }
 }
 

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use jiff::ToSpan as _;
 use model::decode::{self, Fields, Problems};
 use model::{
-    AssertionScope, Case, DiagnosticKind, Excerpt, Fixtures, NetworkPolicy, Node, NodeKind, PermissionMode, Quarantine,
-    RemoteMode, RunnerOptions, SettingSource, Spanned, Subject, Trials, UserMessage, UserResponse, nearest,
+    AssertionScope, Case, Diagnostic, DiagnosticKind, Excerpt, Fixtures, NetworkPolicy, Node, NodeKind, PermissionMode,
+    Quarantine, RemoteMode, RunnerOptions, SettingSource, Span, Spanned, Subject, Trials, UserMessage, UserResponse,
+    nearest,
 };
 
 use super::assertions::{Assertions, ruling};
@@ -216,7 +217,17 @@ fn isolation(node: &Node, problems: &mut Problems) -> Option<(Vec<String>, Optio
 /// Reports unknown tags. A tag changes the meaning of a value, so none may be ignored.
 pub(super) fn refuse_tags(node: &Node, problems: &mut Problems) {
     if let Some(tag) = &node.tag {
-        problems.push(node.error(format!("unknown tag `{tag}`")).help("put the text in quotes if it is not a tag"));
+        let before = node.source.text.get(..node.span.start()).unwrap_or_default();
+        let start = before.rfind(&**tag);
+        let place = start.map_or(node.span, |start| Span::new(start, start + tag.len()));
+        let place = node.source.excerpt(place);
+        let problem = Diagnostic::error(format!("unknown tag `{tag}`")).at(place);
+        problems.push(match tag.strip_prefix('!').and_then(|key| key.strip_suffix(':')) {
+            Some(key) => {
+                problem.help(format!("`!` denies nothing here: write `not_{key}:`, if there is such an assertion"))
+            }
+            None => problem.help("put the text in quotes if it is not a tag"),
+        });
     }
     match &node.kind {
         NodeKind::List(items) => items.iter().for_each(|item| refuse_tags(item, problems)),

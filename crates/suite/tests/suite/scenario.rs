@@ -153,7 +153,7 @@ description: !note x
             "18:39 `weight` must be greater than 0, not 0",
             "18:54 an assertion must be a map, not a number",
             "19:1 unknown key `asertions` in the scenario",
-            "20:20 unknown tag `!note`",
+            "20:14 unknown tag `!note`",
         ]
     );
     let help = |message: &str| problems.iter().find(|it| it.message.contains(message)).unwrap().help.join("; ");

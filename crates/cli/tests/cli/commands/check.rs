@@ -156,6 +156,12 @@ fn a_problem_has_a_location_and_a_suggestion() {
     let ran = project.run(&["check", "tab.yaml", "empty.yaml"]).exits(2);
     assert!(ran.err.contains("a tab in the indentation") && ran.err.contains("tab.yaml:4:1"), "{}", ran.err);
     assert!(ran.err.contains("--> empty.yaml:1:1"), "{}", ran.err);
+    // A problem with the value of a row names the row.
+    let rows = "name: d\nagent: fake\ncases: d.csv\nturns: [{ says: hi, expect: [{ contains: '{{ b }}' }] }]\n";
+    project.write("d.yaml", rows).write("d.csv", "a,b\nx,y\nv,\nw,\n");
+    let ran = project.run(&["check", "d.yaml"]).exits(2);
+    assert!(ran.err.contains("the first case with this problem is `d [v]`"), "{}", ran.err);
+    assert_eq!(ran.err.matches("must not be empty").count(), 1, "{}", ran.err);
     // A problem with the project's judge is reported at its location.
     project.write("trialrun.yaml", "judge: gpt-4\n");
     project.write("c.yaml", "name: c\nagent: fake\nturns: [hi]\nassertions: [{ llm_judge: is polite }]\n");

@@ -684,7 +684,7 @@ fn unknown_type(written: &str) -> Diagnostic {
         let right = format!("{kind}: {}", rest.trim());
         return problem.help(format!("write `{right}` without quotes around it"));
     }
-    let name = snake_case(written);
+    let name = snake_case(written).replace('-', "_");
     if matches!(&*name, "file_read" | "no_file_read") {
         let negation = if name == "file_read" { "" } else { "no_" };
         return problem.help(format!(
@@ -699,6 +699,11 @@ fn unknown_type(written: &str) -> Diagnostic {
                 shows all of them";
     let near = match &*name {
         "skill_loaded" | "skill_called" | "skill_invoked" | "skill_triggered" => Some("skill_used"),
+        "branch_pushed" => Some("pushed"),
+        "branch_not_pushed" | "no_branch_pushed" => Some("not_pushed"),
+        "does_not_match" | "doesnt_match" | "not_matching" => Some("not_matches"),
+        "no_skill_called" | "skill_not_called" | "skill_not_loaded" | "skill_not_triggered" => Some("skill_not_used"),
+        "file_missing" | "file_absent" | "file_deleted" | "file_does_not_exist" => Some("file_not_exists"),
         "does_not_contain" | "doesnt_contain" | "not_containing" => Some("not_contains"),
         name => nearest(name, written_names()),
     };

@@ -2,14 +2,17 @@
 
 /// Returns the candidate that `written` most likely means, if any is close enough: equal except for case, `-` and `_`;
 /// one transposition or up to a third of its letters away; or a longer name that starts with `written` or has it as
-/// its last word. A name with a negation never stands for one without, or the reverse.
+/// its last word. A name with a negation never stands for one without, or the reverse. Without it, its letters must differ
+/// in at most a quarter, because the rest of such a name is all that tells what it is about.
 pub fn nearest<'a>(written: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let fold = |name: &str| name.to_lowercase().replace(['-', '_', ' '], "");
-    let wanted = fold(written);
+    let (is_negated, bare) = without_negation(written);
+    let is_bare = is_negated && !bare.is_empty();
+    let whole = fold(written);
+    let wanted = if is_bare { &bare } else { &whole };
     if wanted.is_empty() {
         return None;
     }
-    let (is_negated, bare) = without_negation(written);
     let is_opposite = |candidate: &str| {
         let (negates, other) = without_negation(candidate);
         // A misspelt negation is none, so that the whole name must be compared.
@@ -19,16 +22,17 @@ pub fn nearest<'a>(written: &str, candidates: impl IntoIterator<Item = &'a str>)
         .into_iter()
         .filter(|candidate| !is_opposite(candidate))
         .filter_map(|candidate| {
-            let folded = fold(candidate);
-            let distance = strsim::damerau_levenshtein(&wanted, &folded);
+            let folded = if is_bare { without_negation(candidate).1 } else { fold(candidate) };
+            let distance = strsim::damerau_levenshtein(wanted, &folded);
             let longest = wanted.chars().count().max(folded.chars().count());
-            let is_last_word = || candidate.rsplit(['-', '_']).next().is_some_and(|word| fold(word) == wanted);
+            let parts = if is_bare { 4 } else { 3 };
+            let is_last_word = || candidate.rsplit(['-', '_']).next().is_some_and(|word| fold(word) == *wanted);
             let near =
-                distance * 3 <= longest || (wanted.len() >= 3 && (folded.starts_with(&wanted) || is_last_word()));
-            near.then_some((distance, candidate))
+                distance * parts <= longest || (wanted.len() >= 3 && (folded.starts_with(wanted) || is_last_word()));
+            near.then(|| (distance, strsim::damerau_levenshtein(&whole, &fold(candidate)), candidate))
         })
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, candidate)| candidate)
+        .min_by_key(|(distance, of_whole, _)| (*distance, *of_whole))
+        .map(|(_, _, candidate)| candidate)
 }
 
 /// Returns `true` if one letter of `written` is wrong, missing or superfluous, or two neighbours are exchanged.
@@ -59,9 +63,9 @@ fn without_negation(name: &str) -> (bool, String) {
         }
     }
     let negates = |word: &str| matches!(word, "no" | "not" | "never" | "nor" | "without");
-    let is_negated = words.iter().any(|word| negates(word) || word == "unchanged");
+    let negations = words.iter().filter(|word| negates(word) || *word == "unchanged").count();
     let bare = words.iter().filter(|word| !negates(word)).map(|word| word.strip_prefix("un").unwrap_or(word));
-    (is_negated, bare.collect())
+    (negations % 2 == 1, bare.collect())
 }
 
 #[cfg(test)]
@@ -86,10 +90,12 @@ mod tests {
         assert_eq!(nearest("nto_contains", words), Some("not_contains"));
         assert_eq!(nearest("notContains", ["contains"]), None);
         assert_eq!(nearest("no_tool_caled", words), Some("no_tool_called"));
-        for opposite in ["file_changed", "!smoke", "$nor"] {
+        for opposite in ["file_changed", "file_not_unchanged", "!smoke", "$nor"] {
             assert_eq!(nearest(opposite, words), None, "{opposite}");
         }
         assert_eq!(nearest("tool_caled", words), Some("tool_called"));
+        assert_eq!(nearest("not_mock_called", words), None);
+        assert_eq!(nearest("not_mock_called", ["no_tool_called", "mock_not_called"]), Some("mock_not_called"));
         assert_eq!(nearest("node", ["note"]), Some("note"));
     }
 }

@@ -97,8 +97,17 @@ impl<'a> Reading<'a> {
             self.problems.push(node.error(message).help(help));
             return None;
         }
-        self.problems.extend(as_written::unseen(&text, node.excerpt()));
         Some((text, SourceLocation::from_node(node)))
+    }
+
+    /// Like [`required_text`](Self::required_text), for a name that is compared exactly. Reports a character that no name has.
+    pub fn required_name(&mut self, key: &'static str) -> Option<(String, SourceLocation)> {
+        let (name, place) = self.required_text(key)?;
+        match stray_character(&name) {
+            Some(problem) => self.problems.push(problem.at(place.excerpt())),
+            None => return Some((name, place)),
+        }
+        None
     }
 
     /// Reads the required text under `key`, which is looked for as it is written. Warns with `help` if it is written like
@@ -112,6 +121,7 @@ impl<'a> Reading<'a> {
             }
             return None;
         };
+        self.problems.extend(as_written::unseen(&text, place.excerpt()));
         self.problems.extend(as_written::expression(&text, place.excerpt(), help));
         Some((text, place))
     }
@@ -141,7 +151,7 @@ impl<'a> Reading<'a> {
 
     /// Reads `tool` and `args_match`.
     pub fn call_pattern(&mut self) -> Option<CallPattern> {
-        let tool = self.required_text("tool");
+        let tool = self.required_name("tool");
         let arguments = self.argument_patterns();
         let (tool, place) = tool?;
         let known = self.problems.len();
@@ -426,6 +436,19 @@ impl<'a> Reading<'a> {
 /// pass.
 pub(crate) fn tool_pattern(node: &Node, what: &str) -> Option<Diagnostic> {
     node.get("tool_pattern").map(|pattern| pattern.error(format!("{what} has no `tool_pattern`")))
+}
+
+/// Reports a character of a name that is probably not meant.
+pub(crate) fn stray_character(name: &str) -> Option<Diagnostic> {
+    let quoted = ['"', '\'', '`'].iter().find_map(|quote| name.strip_prefix(*quote)?.strip_suffix(*quote));
+    let (what, plain) = match (quoted, model::stray_character(name)) {
+        (Some(inner), _) => ("is in quotes, which are".to_owned(), inner.to_owned()),
+        (None, Some((stray, plain))) if name.trim() == name => (format!("has {stray}, which is"), plain),
+        (None, Some((stray, plain))) => (format!("begins or ends with {stray}, which is"), plain),
+        (None, None) => return None,
+    };
+    let message = format!("`{}` {what} compared like any other character", name.replace('\n', "\\n"));
+    Some(Diagnostic::error(message).suggest(Some(plain.as_str()).filter(|plain| !plain.is_empty())))
 }
 
 /// Returns `true` if `tool`, as a case defines it, may have this name.

@@ -120,7 +120,7 @@ pub use judge_cache::JudgeCache;
 pub use judge_sample::JudgeSample;
 pub use lease::{Lease, Owner};
 pub use listing::{CaseResults, LiveTrial, RunResults, RunRow, TrialRow};
-pub use lookalike::{lookalike, unseen_character, unusual_separator};
+pub use lookalike::{lookalike, stray_character, unseen_character, unusual_separator};
 pub use mock::{
     ArgumentGuard, McpServer, MockCall, MockFault, MockNames, MockVerdict, MockedAnswer, MockedReply, MockedServer,
     MockedTool, Mocks, PlayedMock, ServerSource, WantedArgument, listed_arguments, variable_name,

@@ -2,6 +2,8 @@
 
 use unicode_normalization::UnicodeNormalization;
 
+use crate::text::is_hidden;
+
 /// Returns a hint if `text` does not contain `wanted`, but something that looks like it: with other quotes, dashes or
 /// spaces, with invisible characters, or in another Unicode form. Case is ignored.
 pub fn lookalike(wanted: &str, text: &str) -> Option<String> {
@@ -53,6 +55,37 @@ pub fn unseen_character(text: &str) -> Option<String> {
         before = Some(c);
     }
     None
+}
+
+/// Returns the first character of a `name` that is probably not meant, and the name that is: white space at an end, or
+/// outside of ASCII an invisible character, a special space, a quote at an end, or a dash before a letter.
+pub fn stray_character(name: &str) -> Option<(String, String)> {
+    let is_stray = |(at, c): (usize, char)| {
+        let before = name[..at].chars().next_back();
+        let after = name[at + c.len_utf8()..].chars().next();
+        let is_at_end = before.is_none() || after.is_none();
+        match usual(c) {
+            ' ' | '\n' => is_at_end || !c.is_ascii(),
+            '\'' | '"' => is_at_end && !c.is_ascii(),
+            '-' => !c.is_ascii() && after.is_some_and(|after| after.is_ascii_alphabetic()),
+            _ => is_hidden(c, before),
+        }
+    };
+    let (_, stray) = name.char_indices().find(|letter| is_stray(*letter))?;
+    let seen = name.char_indices().filter(|(at, c)| !is_hidden(*c, name[..*at].chars().next_back()));
+    // Text processors write one dash for the two of an option.
+    let is_option = |at: usize| at == 0 && name.chars().filter(|c| c.is_alphabetic()).count() > 1;
+    let usual: String = seen
+        .flat_map(|(at, c)| match usual(c) {
+            _ if c.is_ascii() => [Some(c), None],
+            '-' if is_option(at) => [Some('-'), Some('-')],
+            usual => [Some(usual), None],
+        })
+        .flatten()
+        .collect();
+    let plain = usual.trim();
+    let inner = ['"', '\''].iter().find_map(|quote| plain.strip_prefix(*quote)?.strip_suffix(*quote));
+    Some((self::name(stray), inner.unwrap_or(plain).to_owned()))
 }
 
 /// Returns the text with one character for all that look like it and without case, accents and invisible characters,
@@ -112,6 +145,7 @@ fn name(c: char) -> String {
         '\u{feff}' => "a byte order mark",
         '\u{ad}' => "a soft hyphen",
         '\t' => "a tab",
+        '\n' => "a line break",
         ' ' => "a space",
         c if is_invisible(c) => "an invisible character",
         c if c.is_whitespace() => "a special space",
@@ -122,7 +156,28 @@ fn name(c: char) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::lookalike;
+    use super::{lookalike, stray_character};
+
+    #[test]
+    fn a_character_that_no_name_has_is_found() {
+        for (name, found, plain) in [
+            (" a.md", "a space (U+0020)", "a.md"),
+            ("a.md\n", "a line break (U+000A)", "a.md"),
+            ("a\u{a0}b", "a no-break space (U+00A0)", "a b"),
+            ("a\u{200b}.md", "a zero-width space (U+200B)", "a.md"),
+            ("\u{201c}Bash\u{201d}", "`\u{201c}` (U+201C)", "Bash"),
+            ("\u{2013}force", "`\u{2013}` (U+2013)", "--force"),
+            ("\u{2013}f", "`\u{2013}` (U+2013)", "-f"),
+            ("read\u{2011}file", "`\u{2011}` (U+2011)", "read-file"),
+        ] {
+            assert_eq!(stray_character(name), Some((found.to_owned(), plain.to_owned())), "{name:?}");
+        }
+        for name in
+            ["a b.md", "l\u{2019}\u{e9}t\u{e9}.md", "2019\u{2013}2020", "a \u{2013} b", "\u{2714}\u{fe0f}", "'a'"]
+        {
+            assert_eq!(stray_character(name), None, "{name:?}");
+        }
+    }
 
     #[test]
     fn texts_that_look_the_same_get_a_hint() {

@@ -29,7 +29,7 @@ pub fn visible(text: &str) -> Cow<'_, str> {
 
 /// Returns `true` if nothing is visible of a character that follows `before`. Line ends and tabs are white space.
 /// Scripts and emoji need joiners and the selectors of their form, but only one after each character.
-fn is_hidden(letter: char, before: Option<char>) -> bool {
+pub(crate) fn is_hidden(letter: char, before: Option<char>) -> bool {
     let is_of_character = |before: char| !before.is_ascii() && !is_invisible(before);
     match letter {
         '\n' | '\t' => false,

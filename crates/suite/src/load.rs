@@ -126,7 +126,9 @@ fn misspelt_skills(case: &Case, skills: &[String]) -> Vec<Diagnostic> {
             Arguments::Listed(_) => return None,
         };
         // A name that the suite gives its assertions is reported where the suite has it.
-        let name = node.as_str().filter(|name| node.excerpt().text.contains(*name))?;
+        let is_plain = |name: &str| name.chars().all(|letter| letter.is_alphanumeric() || "-_:".contains(letter));
+        // A name that cannot be right is reported with the assertion.
+        let name = node.as_str().filter(|name| is_plain(name) && node.excerpt().text.contains(*name))?;
         let near = nearest(name, known().filter(|_| known().all(|skill| skill != name)))?;
         Some(node.warning(format!("the project has no skill `{name}`")).suggest(Some(near)))
     };

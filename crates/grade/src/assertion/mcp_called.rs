@@ -63,8 +63,11 @@ struct McpCalled {
 }
 
 fn parse(reading: &mut Reading<'_>, is_wanted: bool) -> Option<Arc<dyn Matcher>> {
-    let (server, place) = reading.required_text("server")?;
-    let tool = reading.fields.text("tool", reading.problems);
+    let (server, place) = reading.required_name("server")?;
+    let tool = match reading.fields.get("tool") {
+        Some(_) => Some(reading.required_name("tool")?.0),
+        None => None,
+    };
     let arguments = reading.argument_patterns();
     let (min, max) = if is_wanted { reading.range()? } else { (0, Some(0)) };
     know_names(reading, &server, tool.as_deref());

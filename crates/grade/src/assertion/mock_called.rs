@@ -50,7 +50,7 @@ struct MockCalled {
 }
 
 fn parse(reading: &mut Reading<'_>, is_wanted: bool) -> Option<Arc<dyn Matcher>> {
-    let (command, place) = reading.required_text("command")?;
+    let (command, place) = reading.required_name("command")?;
     let args = match reading.fields.get("args") {
         Some(_) => Some(reading.pattern("args")?),
         None => None,
@@ -63,9 +63,13 @@ fn parse(reading: &mut Reading<'_>, is_wanted: bool) -> Option<Arc<dyn Matcher>>
     Some(Arc::new(MockCalled { command, args, min, max, place }))
 }
 
-/// Returns a warning about a pattern for arguments that begins with the name of the program.
+/// Returns a warning about a pattern for arguments that begins with the name of the program, or with a space.
 fn repeats_name(args: &Node, command: &str) -> Option<Diagnostic> {
     let text = args.as_str()?;
+    if let Some(rest) = text.strip_prefix("^ ") {
+        let problem = args.warning(format!("the arguments of `{command}` do not begin with a space"));
+        return Some(problem.help(format!("write `^{}`", rest.trim_start())));
+    }
     let start = text.len() - text.trim_start_matches(['/', '^']).len();
     let rest = text[start..].strip_prefix(command).filter(|rest| rest.starts_with([' ', '\\']))?;
     let problem = args.warning(format!("`args` are the arguments of `{command}`, without its name"));
@@ -80,9 +84,14 @@ fn not_mocked(command: &str, mocks: &Mocks) -> Option<Diagnostic> {
     }
     let problem = Diagnostic::error(format!("`{command}` is not a mocked program of this case"));
     let problem = if names.is_empty() { problem.of_missing(&["mock_commands"]) } else { problem };
+    let (program, args) = command.split_once(' ').unwrap_or((command, ""));
+    let name = program.rsplit('/').next().unwrap_or(program);
+    let name = name.strip_suffix(".exe").unwrap_or(name);
     Some(match nearest(command, names.iter().copied()) {
+        _ if !args.is_empty() => problem.help(format!("write `{{ command: {name}, args: ^{args} }}`")),
         Some(near) => problem.suggest(Some(near)),
-        None => problem.help(format!("add `{command}` to `mock_commands`")),
+        None if names.contains(&name) => problem.suggest(Some(name)),
+        None => problem.help(format!("add `{name}` to `mock_commands`")),
     })
 }
 

@@ -79,10 +79,27 @@ struct Used {
 }
 
 fn parse(reading: &mut Reading<'_>, definition: Definition, is_wanted: bool) -> Option<Arc<dyn Matcher>> {
-    let (name, place) = reading.required_text(match definition {
+    let (name, place) = reading.required_name(match definition {
         Definition::Skill | Definition::Plugin | Definition::SkillsOfPlugin => "skill",
         Definition::SubAgent => "sub_agent",
     })?;
+    let plain = name.trim_start_matches(['/', '@', '$']);
+    let plain = plain.strip_suffix("/SKILL.md").or(plain.strip_suffix(".md")).unwrap_or(plain);
+    let plain = match definition {
+        // Names of sub-agents may have slashes.
+        Definition::SubAgent => plain,
+        _ => plain.rsplit('/').next().unwrap_or(plain),
+    };
+    if plain != name && !plain.is_empty() {
+        let problem = model::Diagnostic::error(format!("`{name}` is not a name, as calls have it"));
+        reading.problems.push(problem.at(place.excerpt()).suggest(Some(plain)));
+        return None;
+    }
+    if name.contains(['*', ',', '|']) {
+        let message = format!("nothing is called `{name}`, because names are compared exactly");
+        let problem = model::Diagnostic::warning(message).at(place.excerpt());
+        reading.problems.push(problem.help("write one name, in one assertion for each"));
+    }
     Some(Arc::new(Used { definition, name, is_wanted, place }))
 }
 

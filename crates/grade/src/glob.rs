@@ -48,6 +48,12 @@ pub(crate) fn matches(pattern: &str, name: &str) -> bool {
     Glob::name(pattern).is_match(name)
 }
 
+/// Returns `true` if `pattern` has alternatives in braces, which are ordinary characters here: `*.{log,tmp}`, `{1..3}`.
+pub(crate) fn has_alternatives(pattern: &str) -> bool {
+    let inner = pattern.split_once('{').map(|(_, rest)| rest.split_once('}').map_or(rest, |(inner, _)| inner));
+    inner.is_some_and(|inner| inner.contains(',') || inner.contains(".."))
+}
+
 /// Returns the regular expression for `pattern`. `any` matches any character; negated classes also exclude `never`.
 fn translate(pattern: &str, never: &str, any: &str) -> String {
     let mut regex = String::new();
@@ -100,6 +106,16 @@ mod tests {
             assert_eq!(matches(pattern, text), expected, "{pattern} {text}");
         }
         assert!(!matches(&"*a".repeat(200), &"a".repeat(190)), "stars do not cause exponential time");
+    }
+
+    #[test]
+    fn alternatives_in_braces_are_found() {
+        for pattern in ["*.{log,tmp}", "{1..3}.md", "*.{log,tmp"] {
+            assert!(has_alternatives(pattern), "{pattern}");
+        }
+        for pattern in ["{{name}}/a,b", "a}b,c", "${id}.md", "*.log"] {
+            assert!(!has_alternatives(pattern), "{pattern}");
+        }
     }
 
     #[test]

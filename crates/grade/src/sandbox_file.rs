@@ -3,7 +3,8 @@
 use expect::SourceLocation;
 use model::{Evidence, Need, Probed};
 
-use crate::reading::Reading;
+use crate::glob::has_alternatives;
+use crate::reading::{Reading, stray_character};
 use crate::verdict::{Verdict, without_sandbox};
 
 /// File that an assertion reads.
@@ -45,48 +46,91 @@ pub(crate) fn too_large(path: &str, reason: String, evidence: &Evidence) -> Verd
     }
 }
 
-/// Describes a path that looks like a pattern.
-fn not_a_pattern(reading: &Reading<'_>, place: &SourceLocation) -> model::Diagnostic {
+/// Adds a warning about a path of one file that looks like a pattern.
+fn warn_about_pattern(path: &str, place: &SourceLocation, reading: &mut Reading<'_>) {
+    if !path.contains(['*', '?']) {
+        return;
+    }
     let message = "`path` is the path of one file, in which `*` and `?` are ordinary characters";
     let problem = model::Diagnostic::warning(message).at(place.excerpt());
-    match reading.fields.known().any(|key| key == "created") {
+    let has_patterns = reading.fields.known().any(|key| key == "created");
+    reading.problems.push(match has_patterns {
         true => problem.help("add `created: true` to match the files that the agent created with a pattern"),
         false => problem.help("write the path of one file"),
+    });
+}
+
+/// Reads a `path` in the working directory, which may be a pattern for paths. Reports one that nothing in there can have,
+/// because what forbids such a file could never fail.
+pub(crate) fn read_inside(reading: &mut Reading<'_>) -> Option<(String, SourceLocation)> {
+    let (path, place) = reading.required_text("path")?;
+    // Patterns for any folder may begin with a slash.
+    let is_absolute = path.starts_with('/') && !path.starts_with("/**");
+    let variable = path.strip_prefix('$').and_then(|rest| rest.chars().next());
+    let is_variable = variable.is_some_and(|first| first == '{' || first.is_ascii_uppercase())
+        || (path.starts_with('%') && path.contains("%/"));
+    let problem = if is_absolute || path.starts_with('~') || path.contains("://") || is_variable {
+        Some("must be relative to the working directory")
+    } else if path.split('/').any(|part| part == "..") {
+        Some("cannot leave the working directory")
+    } else if path.contains('\0') || path.trim_matches(['.', '/']).is_empty() {
+        Some("is not the name of a file")
+    } else {
+        None
+    };
+    if let Some(reason) = problem {
+        reading.problems.push(model::Diagnostic::error(format!("`path` {reason}")).at(place.excerpt()));
+        return None;
     }
+    let fixtures = reading.context.case.map(|case| &case.fixtures);
+    let is_fixture = fixtures.is_some_and(|fixtures| fixtures.files().any(|file| file.path == path));
+    let doubt = if is_fixture {
+        None
+    } else if let Some(stray) = stray_character(&path) {
+        Some(stray)
+    } else if path.starts_with('^') || path.contains('|') || path.contains("\\.") {
+        let message = format!("`{path}` is not read as a regular expression");
+        Some(model::Diagnostic::warning(message).help("write the path of each file in an assertion of its own"))
+    } else if path.contains('\\') {
+        let message = format!("`{path}` has a `\\`, which does not separate folders here");
+        Some(model::Diagnostic::warning(message).suggest(Some(&path.replace("\\ ", " ").replace('\\', "/"))))
+    } else if has_alternatives(&path) {
+        let message = format!("the braces of `{path}` do not stand for alternatives");
+        Some(model::Diagnostic::warning(message).help("write an assertion for each"))
+    } else {
+        None
+    };
+    let doubt = doubt.map(|doubt| model::Diagnostic { severity: model::Severity::Warning, ..doubt });
+    reading.problems.extend(doubt.map(|doubt| doubt.at(place.excerpt())));
+    Some((path, place))
+}
+
+/// Reports a path of a folder where that of a file is needed.
+pub(crate) fn is_folder(path: &str, place: &SourceLocation, help: &str, reading: &mut Reading<'_>) -> bool {
+    let is_folder = path.ends_with('/');
+    if is_folder {
+        let message = format!("`{path}` is a folder, and the assertion is about a file");
+        reading.problems.push(model::Diagnostic::error(message).at(place.excerpt()).help(help));
+    }
+    is_folder
 }
 
 impl SandboxFile {
     /// Reads the `path` field of an assertion about a file, which must be inside the working directory.
     pub fn read(reading: &mut Reading<'_>) -> Option<Self> {
         let file = Self::read_path(reading)?;
-        if file.path.ends_with('/') {
-            let problem =
-                model::Diagnostic::error(format!("`{}` is a folder, and the assertion is about a file", file.path));
-            reading
-                .problems
-                .push(problem.at(file.place.excerpt()).help("a command can check a folder: `test -d PATH`"));
-            return None;
-        }
-        Some(file)
+        let help = "a command can check a folder: `test -d PATH`";
+        (!is_folder(&file.path, &file.place, help, reading)).then_some(file)
     }
 
     /// Like [`read`](Self::read), but the path may be that of a folder.
     pub fn read_path(reading: &mut Reading<'_>) -> Option<Self> {
-        let (path, place) = reading.required_text("path")?;
-        let reason = if path.starts_with('/') || path.starts_with('~') {
-            "must be relative to the working directory"
-        } else if path.split('/').any(|part| part == "..") {
-            "cannot leave the working directory"
-        } else if path.contains('\0') || path.trim_matches(['.', '/']).is_empty() {
-            "is not the name of a file"
-        } else {
-            if path.contains(['*', '?']) {
-                reading.problems.push(not_a_pattern(reading, &place));
-            }
-            return Some(Self { path, place });
-        };
-        reading.problems.push(model::Diagnostic::error(format!("`path` {reason}")).at(place.excerpt()));
-        None
+        let known = reading.problems.len();
+        let (path, place) = read_inside(reading)?;
+        if reading.problems.len() == known {
+            warn_about_pattern(&path, &place, reading);
+        }
+        Some(Self { path, place })
     }
 
     /// Returns the probe that it needs.

@@ -38,6 +38,11 @@ pub struct Fixtures {
 }
 
 impl Fixtures {
+    /// Returns the files in the working directory, other than those of trees.
+    pub fn files(&self) -> impl Iterator<Item = &FixtureFile> {
+        [&self.files_committed, &self.files_staged, &self.files_unstaged].into_iter().flatten()
+    }
+
     /// Returns `true` if building the sandbox requires no work.
     pub fn is_empty(&self) -> bool {
         !self.git_init

@@ -5,7 +5,7 @@ use model::nearest;
 use super::PATH;
 use super::prelude::*;
 use crate::glob::Glob;
-use crate::sandbox_file::{FileProbe, SandboxFile};
+use crate::sandbox_file::{FileProbe, SandboxFile, is_folder, read_inside};
 use crate::verdict::NO_SANDBOX;
 
 pub(crate) const ASSERTION: Assertion = Assertion::written("file_exists", |reading| parse(reading, true))
@@ -83,8 +83,22 @@ struct FileExists {
 }
 
 fn parse(reading: &mut Reading<'_>, is_wanted: bool) -> Option<Arc<dyn Matcher>> {
-    if reading.fields.boolean("created", reading.problems).unwrap_or_default() {
-        let (pattern, place) = reading.required_text("path")?;
+    let is_created = match reading.fields.get("created") {
+        Some(_) => reading.fields.boolean("created", reading.problems)?,
+        None => false,
+    };
+    if is_created {
+        let (pattern, place) = read_inside(reading)?;
+        if is_folder(&pattern, &place, "`**` matches everything in a folder: `out/**`", reading) {
+            return None;
+        }
+        let is_open = pattern.rfind('[') > pattern.rfind(']');
+        if let Some(sign) =
+            ['!', '['].into_iter().find(|sign| if *sign == '!' { pattern.starts_with('!') } else { is_open })
+        {
+            let message = format!("`{sign}` is an ordinary character in `{pattern}`");
+            reading.problems.push(model::Diagnostic::warning(message).at(place.excerpt()));
+        }
         return Some(Arc::new(FilesCreated { pattern, place, is_wanted }));
     }
     let file = if is_wanted { SandboxFile::read(reading) } else { SandboxFile::read_path(reading) };
@@ -193,9 +207,9 @@ mod tests {
 
     #[test]
     fn a_path_that_only_looks_the_same_gets_a_hint() {
-        let evidence = EvidenceBuilder::new().file("a\u{2010}b", None).added("a-b").evidence();
-        let finding = judged(&json!({"id": "a", "type": "file_exists", "path": "a\u{2010}b"}), &evidence);
-        let hint = "the agent created `a-b`: the same text is there with `-` (U+002D) instead of `\u{2010}` (U+2010)";
+        let evidence = EvidenceBuilder::new().file("\u{430}.txt", None).added("a.txt").evidence();
+        let finding = judged(&json!({"id": "a", "type": "file_exists", "path": "\u{430}.txt"}), &evidence);
+        let hint = "the agent created `a.txt`: the same text is there with `a` (U+0061) instead of `\u{430}` (U+0430)";
         assert_eq!(finding.evidence, [hint]);
     }
 

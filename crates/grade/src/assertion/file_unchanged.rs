@@ -22,8 +22,11 @@ struct FileUnchanged {
 }
 
 fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
+    let known = reading.problems.len();
     let file = SandboxFile::read(reading)?;
-    if let Some(near) = reading.context.case.and_then(|case| misspelt(&file.path, &case.fixtures)) {
+    if reading.problems.len() == known
+        && let Some(near) = reading.context.case.and_then(|case| misspelt(&file.path, &case.fixtures))
+    {
         let problem = Diagnostic::warning(format!("no fixture has the path `{}`", file.path));
         reading.problems.push(problem.at(file.place.excerpt()).suggest(Some(near)));
     }
@@ -32,8 +35,7 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
 
 /// Returns the file of `fixtures` that `path` probably means, if no other part of them can create a file at `path`.
 fn misspelt<'f>(path: &str, fixtures: &'f Fixtures) -> Option<&'f str> {
-    let files = || [&fixtures.files_committed, &fixtures.files_staged, &fixtures.files_unstaged].into_iter().flatten();
-    let paths = || files().map(|file| file.path.as_str());
+    let paths = || fixtures.files().map(|file| file.path.as_str());
     let path = path.trim_start_matches("./");
     if !fixtures.setup_commands.is_empty() || !fixtures.copy_trees.is_empty() || paths().any(|known| known == path) {
         return None;

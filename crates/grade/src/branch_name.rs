@@ -24,7 +24,7 @@ impl BranchName {
         match (reading.fields.get("name"), reading.fields.get("pattern")) {
             (None, None) => Ok(None),
             (Some(_), None) => Self::read_name(reading, "name").map(Some).ok_or(()),
-            (None, Some(_)) => reading.literal("pattern").map(|pattern| Some(Self::Pattern(pattern))).ok_or(()),
+            (None, Some(_)) => Self::read_pattern(reading).map(Some).ok_or(()),
             (Some(_), Some(node)) => {
                 reading.problems.push(node.error("`name` and `pattern` cannot be combined; use one of them"));
                 Err(())
@@ -35,12 +35,22 @@ impl BranchName {
     /// Reads the name under `key`, which may have wildcards. One that git refuses is reported: what forbids such a branch
     /// could never fail.
     pub fn read_name(reading: &mut Reading<'_>, key: &'static str) -> Option<Self> {
-        let (name, place) = reading.required_text(key)?;
+        let (name, place) = reading.required_name(key)?;
         let is_class = name.contains('[') && name.contains(']');
         if let Some(bare) = REFS.iter().find_map(|start| name.strip_prefix(start)) {
             let problem = Diagnostic::error(format!("`{name}` is the name of a ref, not of a branch"));
             reading.problems.push(problem.at(place.excerpt()).suggest(Some(bare)));
             return None;
+        }
+        if glob::has_alternatives(&name) || name.contains('|') {
+            let problem = Diagnostic::warning(format!("`{name}` is compared with whole names, without alternatives"));
+            reading.problems.push(problem.at(place.excerpt()).help("write an assertion for each"));
+        } else if name
+            .strip_prefix('$')
+            .is_some_and(|rest| rest.starts_with(|c: char| c == '{' || c.is_ascii_uppercase()))
+        {
+            let problem = Diagnostic::warning(format!("`{name}` is compared as it is written, without variables"));
+            reading.problems.push(problem.at(place.excerpt()));
         }
         if !is_class && !is_branch_name(&name.replace(['*', '?'], "x")) {
             let problem =
@@ -52,6 +62,20 @@ impl BranchName {
             return None;
         }
         Some(Self::Name(name, Some(place)))
+    }
+
+    /// Reads `pattern`. One for a ref is reported: names of branches do not begin like that.
+    fn read_pattern(reading: &mut Reading<'_>) -> Option<Self> {
+        let pattern = reading.literal("pattern")?;
+        let source = pattern.regex.source();
+        let plain = source.trim_start_matches('^').replace("\\/", "/");
+        if let Some(bare) = REFS.iter().find_map(|start| plain.strip_prefix(start)) {
+            let message = format!("{pattern} is for the name of a ref, and is compared with that of a branch");
+            let anchor = if source.starts_with('^') { "^" } else { "" };
+            let problem = Diagnostic::warning(message).at(pattern.place.excerpt());
+            reading.problems.push(problem.help(format!("write `{anchor}{bare}`")));
+        }
+        Some(Self::Pattern(pattern))
     }
 
     /// Returns `true` if it matches `branch`. The error says why the match cannot be decided.

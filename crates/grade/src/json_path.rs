@@ -1,5 +1,6 @@
 //! Paths to parts of JSON values: `a.b.0`, or `$.a["b"][0]`.
 
+use model::stray_character;
 use serde_json::Value;
 
 /// Keys and indices in a path.
@@ -41,12 +42,50 @@ impl JsonPath {
                 if end == 0 {
                     return Err("has a step without a name");
                 }
+                if bare[..end].contains(']') {
+                    return Err("has a `]` without a `[`");
+                }
                 steps.push(bare[..end].to_owned());
                 rest = &bare[end..];
             }
             is_first = false;
         }
         Ok(Self { written: written.to_owned(), steps })
+    }
+
+    /// Returns a key of the path that is probably meant otherwise: it is written as in another language for paths, and not
+    /// in brackets.
+    pub fn foreign_step(&self) -> Option<&str> {
+        let bare = |step: &&String| {
+            !self.written.contains(&format!("[\"{step}\"]")) && !self.written.contains(&format!("['{step}']"))
+        };
+        let is_first = |step: &str| self.steps.first().is_some_and(|first| first == step);
+        let is_foreign = |step: &str| {
+            stray_character(step).is_some()
+                || ["@", "*", "#"].contains(&step)
+                || step.parse::<i64>().is_ok_and(|number| number < 0)
+                || step.contains("->")
+                || step.contains(['|', '='])
+                || step.starts_with(['"', '\'', '!'])
+                || step.ends_with(['"', '\'', '\\'])
+                || (step.ends_with('?') && self.written.contains("?."))
+                || step.ends_with("()")
+                || (step.trim_start_matches('#').starts_with('/') && is_first(step))
+        };
+        self.steps.iter().filter(bare).map(String::as_str).find(|step| is_foreign(step))
+    }
+
+    /// Returns the path in the language of this module that a path in another one probably means.
+    pub fn translated(&self) -> Option<String> {
+        let pointer = self.written.trim_start_matches('#').strip_prefix('/').map(|rest| rest.replace('/', "."));
+        let dotted = pointer.unwrap_or_else(|| self.written.replace("->", "."));
+        let dotted = dotted.strip_prefix("@.").unwrap_or(&dotted);
+        let plain = |step: &str| {
+            let plain = stray_character(step).map_or_else(|| step.to_owned(), |(_, plain)| plain);
+            plain.trim_matches(['"', '\'', '?', '!']).to_owned()
+        };
+        let path = Self::parse(&dotted.split('.').map(plain).collect::<Vec<_>>().join(".")).ok()?;
+        (path.foreign_step().is_none() && !path.steps.is_empty()).then_some(path.written)
     }
 
     /// Returns the part of `value` at this path.
@@ -107,8 +146,47 @@ mod tests {
     }
 
     #[test]
+    fn a_path_in_another_language_is_recognised() {
+        let read = |path: &str| {
+            let path = JsonPath::parse(path).unwrap();
+            (path.foreign_step().map(str::to_owned), path.translated())
+        };
+        for (path, step, translated) in [
+            ("/a/b", "/a/b", Some("a.b")),
+            ("#/a/0", "#/a/0", Some("a.0")),
+            ("a->b", "a->b", Some("a.b")),
+            (" a", " a", Some("a")),
+            ("a\u{a0}b", "a\u{a0}b", Some("a b")),
+            ("@.a", "@", Some("a")),
+            ("a?.b", "a?", Some("a.b")),
+            ("\"a\"", "\"a\"", Some("a")),
+            ("a.-1", "-1", None),
+            ("a.*.b", "*", None),
+            ("a.length()", "length()", None),
+            ("a | length", "a | length", None),
+        ] {
+            assert_eq!(read(path), (Some(step.to_owned()), translated.map(str::to_owned)), "{path}");
+        }
+        for path in [
+            "a.0",
+            "$",
+            "@type",
+            "paths./users",
+            "[\"/a\"]",
+            "a[\" b\"]",
+            "a['*'].b",
+            "is closed",
+            "dc:title",
+            "valid?",
+            "a-b",
+        ] {
+            assert_eq!(read(path).0, None, "{path}");
+        }
+    }
+
+    #[test]
     fn invalid_paths_are_rejected() {
-        for path in ["a..b", "a.", ".", "a[", "a[x]", "a[]", "a['x]", "$a", "a[0]b"] {
+        for path in ["a..b", "a.", ".", "a[", "a[x]", "a[]", "a['x]", "$a", "a[0]b", "a]"] {
             assert!(JsonPath::parse(path).is_err(), "{path}");
         }
     }

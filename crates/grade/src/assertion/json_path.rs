@@ -47,6 +47,9 @@ const JSON_PATH: Field = Field::required(
     "Keys and list positions, separated by dots: `items.0.name`. `$.items[0][\"a.b\"]` is also accepted.",
 );
 
+/// Advice for a path with a mistake.
+const PATHS: &str = "such as `items.0.name`, or `$.items[0][\"a.b\"]`";
+
 #[derive(Debug)]
 struct AtPath {
     source: JsonSource,
@@ -72,10 +75,17 @@ fn parse(reading: &mut Reading<'_>, is_wanted: bool) -> Option<Arc<dyn Matcher>>
 fn read_path(reading: &mut Reading<'_>) -> Option<(JsonPath, SourceLocation)> {
     let (written, place) = reading.required_text("json_path")?;
     match JsonPath::parse(&written) {
-        Ok(path) => Some((path, place)),
+        Ok(path) => {
+            if let Some(step) = path.foreign_step() {
+                let message = format!("`{path}` has `{}`, which is read as the name of a key", step.trim_matches('\n'));
+                let problem = model::Diagnostic::warning(message).at(place.excerpt());
+                reading.problems.push(problem.suggest(path.translated().as_deref()).help(PATHS));
+            }
+            Some((path, place))
+        }
         Err(wrong) => {
             let problem = model::Diagnostic::error(format!("`json_path` {wrong}")).at(place.excerpt());
-            reading.problems.push(problem.help("such as `items.0.name`, or `$.items[0][\"a.b\"]`"));
+            reading.problems.push(problem.help(PATHS));
             None
         }
     }

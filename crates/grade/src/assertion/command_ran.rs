@@ -1,6 +1,7 @@
 //! `command_ran` and `command_not_ran`: the agent ran a command, or did not.
 
-use model::{Trace, TracedCall};
+use model::text::open_quote;
+use model::{Diagnostic, Trace, TracedCall};
 use serde_json::Value;
 
 use super::prelude::*;
@@ -52,7 +53,7 @@ impl CommandPattern {
     /// Parses the commands in a line. Returns `None` if there are none.
     pub fn line(written: &str) -> Option<Self> {
         let parts: Vec<Vec<String>> = shell::commands(written).into_iter().map(|simple| simple.words).collect();
-        (!parts.is_empty()).then(|| Self { line: written.to_owned(), parts })
+        (!parts.is_empty()).then(|| Self { line: written.trim().to_owned(), parts })
     }
 
     /// Returns the index of the call that ran the command, the last one if there are several. The error is the first
@@ -136,15 +137,91 @@ pub(crate) struct CommandRan {
 fn parse(reading: &mut Reading<'_>, is_wanted: bool) -> Option<Arc<dyn Matcher>> {
     let (written, place) = reading.exact_text("command", "write the program and its arguments")?;
     let Some(command) = CommandPattern::line(&written) else {
-        reading.problems.push(model::Diagnostic::error("`command` does not contain a command").at(place.excerpt()));
+        reading.problems.push(Diagnostic::error("`command` does not contain a command").at(place.excerpt()));
         return None;
     };
-    if command.parts.iter().any(|words| words.first().is_some_and(|word| word.starts_with(['-', '^']))) {
-        let message = format!("`{written}` has no program, so no command can match it");
-        let problem = model::Diagnostic::warning(message).at(place.excerpt());
-        reading.problems.push(problem.help("write the program before its options: `git push --force`"));
+    if let Some(quote) = open_quote(&written) {
+        let problem = Diagnostic::error(format!("a `{quote}` is not closed in this command"));
+        reading.problems.push(problem.at(place.excerpt()));
+        return None;
     }
+    reading.problems.extend(never_ran(&written, &command).map(|problem| problem.at(place.excerpt())));
     Some(Arc::new(CommandRan { command, is_wanted, place: Some(place) }))
+}
+
+/// Programs that take no names of files, so that no shell replaces a `*` in their arguments.
+const WITHOUT_FILES: &str = "kubectl docker podman npm pnpm yarn pip gh glab helm terraform aws gcloud az systemctl \
+                             curl wget ssh make sudo";
+
+/// Commands of git that take no names of files.
+const GIT_WITHOUT_FILES: [&str; 7] = ["push", "pull", "fetch", "clone", "commit", "merge", "rebase"];
+
+/// Reports a command that no agent runs as it is written, because what forbids it could never fail.
+fn never_ran(written: &str, command: &CommandPattern) -> Option<Diagnostic> {
+    let written = written.trim();
+    let mut words = written.split(' ').filter(|word| !word.is_ascii());
+    if let Some((stray, _)) = words.find_map(model::stray_character) {
+        let plain = |word| match model::stray_character(word) {
+            Some((_, plain)) if !word.is_ascii() => plain,
+            _ => word.to_owned(),
+        };
+        let plain: Vec<String> = written.split(' ').map(plain).collect();
+        let problem =
+            Diagnostic::warning(format!("`{written}` has {stray}, which is compared like any other character"));
+        return Some(problem.suggest(Some(&plain.join(" "))));
+    }
+    if !has_programs(command) || written.starts_with('>') {
+        let problem = Diagnostic::warning(format!("`{written}` has no program, so no command can match it"));
+        let program = without_start(written);
+        return Some(match CommandPattern::line(program).filter(has_programs) {
+            Some(_) if program != written => problem.suggest(Some(program)),
+            _ => problem.help("write the program before its options: `git push --force`"),
+        });
+    }
+    let sign = command.parts.iter().find_map(|words| wildcard(words));
+    if sign.is_none() && !shell::has_notation(written) {
+        return None;
+    }
+    let problem = Diagnostic::warning(format!("`{written}` is compared word by word, and is not a pattern"));
+    Some(match sign.and_then(|sign| Some(written.split_once(sign)?.0.trim_end())) {
+        Some(front) => problem.suggest(Some(front)),
+        None => problem.help("write the words as in a command line, and an assertion for each command"),
+    })
+}
+
+fn has_programs(command: &CommandPattern) -> bool {
+    command.parts.iter().all(|words| words.first().is_none_or(|word| !shell::is_no_program(word)))
+}
+
+/// Returns the line without prompts, quotes around it, variables and words before the program.
+fn without_start(line: &str) -> &str {
+    let mut rest = line.trim_start_matches(['$', '%', '>', '^', '!', ' ']).trim_matches(['`', '"', '\'']);
+    while let Some((first, after)) = rest.split_once(' ')
+        && shell::is_before_command(first)
+    {
+        rest = after.trim_start();
+    }
+    rest
+}
+
+/// Returns the sign in the arguments of a command that surely stands for any others.
+fn wildcard(words: &[String]) -> Option<&'static str> {
+    let (program, arguments) = words.split_first()?;
+    let known = |name: &str| WITHOUT_FILES.split(' ').any(|known| known == name);
+    let first = arguments.first()?;
+    let takes_none = known(program) || (program == "git" && GIT_WITHOUT_FILES.contains(&first.as_str()));
+    let is_name = (known(program) || program == "git") && first.contains('*') && !first.contains(['.', '/']);
+    let has_word = |text: &str| arguments.iter().any(|word| word == text);
+    if arguments.last().is_some_and(|last| last.ends_with(":*")) {
+        Some(":*")
+    } else if has_word("...") && program != "go" {
+        Some("...")
+    } else if arguments.iter().any(|word| word.contains('…')) {
+        Some("…")
+    } else {
+        (is_name || (takes_none && program != "sudo" && arguments.last().is_some_and(|last| last == "*")))
+            .then_some("*")
+    }
 }
 
 impl Matcher for CommandRan {
@@ -222,10 +299,10 @@ mod tests {
 
     #[test]
     fn a_command_that_only_looks_the_same_gets_a_hint() {
-        let finding = finding_of("echo don't", &[json!("echo don\u{2019}t")]);
-        assert_eq!(finding.reason, "the agent did not run `echo don't`");
-        let hint = "the same text is there with `\u{2019}` (U+2019) instead of `'` (U+0027)";
-        assert_eq!(finding.evidence, [hint, "\"echo don\u{2019}t\""]);
+        let finding = finding_of("cat a-b", &[json!("cat a\u{2010}b")]);
+        assert_eq!(finding.reason, "the agent did not run `cat a-b`");
+        let hint = "the same text is there with `\u{2010}` (U+2010) instead of `-` (U+002D)";
+        assert_eq!(finding.evidence, [hint, "\"cat a\u{2010}b\""]);
     }
 
     #[test]
@@ -250,6 +327,53 @@ mod tests {
         assert_eq!(status("weather", Value::Null), Status::Met, "`weather` runs no commands");
         assert_eq!(status("Bash", Value::Null), Status::Undecided);
         assert_eq!(status("bash", json!({"session": 1})), Status::Undecided);
+    }
+
+    #[test]
+    fn a_command_that_no_agent_runs_causes_a_warning() {
+        let help = |command: &str| {
+            let entry = json!({"id": "a", "type": "command_not_ran", "command": command});
+            let (_, problems) = compile(&case(&[entry]), &Context::default());
+            assert!(problems.len() < 2, "{command}: {problems:?}");
+            problems.first().map(|problem| problem.help[0].clone())
+        };
+        for (command, meant) in [
+            ("$ git push", "git push"),
+            ("> git push", "git push"),
+            ("^git push", "git push"),
+            ("`git push`", "git push"),
+            ("'git push'", "git push"),
+            ("! git push", "git push"),
+            ("CI=1 git push", "git push"),
+            ("git push *", "git push"),
+            ("git push:*", "git push"),
+            ("git push*", "git push"),
+            ("git push ...", "git push"),
+            ("git push \u{2013}force", "git push --force"),
+            ("git\u{a0}push", "git push"),
+            ("git tag \u{201c}a b\u{201d}", "git tag \"a b\""),
+        ] {
+            assert_eq!(help(command), Some(format!("did you mean `{meant}`?")), "{command}");
+        }
+        for command in ["--force", "kubectl (delete|drain)", "Bash(git push)", "git\\s+push", "git* push"] {
+            assert!(help(command).is_some(), "{command}");
+        }
+        for command in [
+            "rm -rf *",
+            "git add *",
+            "ls foo*",
+            "git push origin 'refs/heads/*'",
+            "go list ...",
+            "(cd a; make)",
+            "diff <(a) <(b)",
+            "\\rm a\\ b",
+            "git commit -m 'feat(x): y \u{2013} z'",
+            "git push\n",
+            "[ -f a ]",
+            "$EDITOR a",
+        ] {
+            assert_eq!(help(command), None, "{command}");
+        }
     }
 
     #[test]

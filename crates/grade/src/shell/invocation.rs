@@ -97,8 +97,18 @@ pub(super) fn code_of<'w>(name: &str, rest: &'w [String]) -> Option<&'w str> {
 }
 
 /// Returns `true` for a word that comes before a command: an assignment or a reserved word.
-pub(super) fn is_before_command(word: &str) -> bool {
+pub(crate) fn is_before_command(word: &str) -> bool {
     is_assignment(word) || RESERVED.contains(&word)
+}
+
+/// Returns `true` if `word` cannot be the program of a command as [`invocations`] returns it.
+pub(crate) fn is_no_program(word: &str) -> bool {
+    is_before_command(word)
+        || HEADS.contains(&word)
+        || ["$", "%", "`"].contains(&word)
+        || word.starts_with(['-', '^'])
+        || word.contains('*')
+        || (word.contains(' ') && !word.contains('/'))
 }
 
 fn is_assignment(word: &str) -> bool {

@@ -3,7 +3,8 @@
 mod invocation;
 mod script;
 
-pub(crate) use self::invocation::{invocations, is_run_of};
+pub(crate) use self::invocation::is_before_command;
+pub(crate) use self::invocation::{invocations, is_no_program, is_run_of};
 pub use self::script::{ScriptFiles, is_check, recipes, scripts_in, scripts_of};
 
 /// Maximum nesting of command lines inside command lines.
@@ -24,6 +25,14 @@ pub(crate) struct Simple {
 /// Returns the commands in `line`. Those inside `$(…)` come after the command that contains them.
 pub(crate) fn commands(line: &str) -> Vec<Simple> {
     commands_within(line, 0)
+}
+
+/// Returns `true` if `line` has what is written in patterns and not in commands: a bracket after a word, as in
+/// `git (push|pull)`, or a backslash before a letter in a word, as in `git\s+push`.
+pub(crate) fn has_notation(line: &str) -> bool {
+    let mut lexer = Lexer { letters: line.chars().collect(), ..Lexer::default() };
+    lexer.run(MAX_DEPTH - 1);
+    lexer.has_notation
 }
 
 /// Returns the commands in `line`, without those inside `$(…)`.
@@ -52,6 +61,8 @@ struct Lexer {
     inner: Vec<String>,
     /// Number of inner command lines that were not terminated.
     unclosed: usize,
+    /// True after something that is written in patterns.
+    has_notation: bool,
 }
 
 impl Lexer {
@@ -67,7 +78,13 @@ impl Lexer {
                     }
                 }
                 '#' if self.word.is_none() => self.skip_while(|letter| letter != '\n'),
-                ';' | '(' | ')' => self.end_command(depth),
+                '(' => {
+                    let last = self.word.as_ref().or(self.words.last());
+                    let is_after_sign = self.at > 1 && "<>=!@?*+".contains(self.letters[self.at - 2]);
+                    self.has_notation |= last.is_some_and(|last| !is_before_command(last)) && !is_after_sign;
+                    self.end_command(depth);
+                }
+                ';' | ')' => self.end_command(depth),
                 '&' | '|' => {
                     self.hands_on |= letter == '|' && self.peek() != Some('|');
                     self.skip_while(|next| next == '&' || next == '|');
@@ -78,7 +95,10 @@ impl Lexer {
                 '"' => self.double_quoted(),
                 '\\' => match self.take() {
                     Some('\n') | None => {}
-                    Some(next) => self.push(next),
+                    Some(next) => {
+                        self.has_notation |= next.is_ascii_alphabetic() && self.word.is_some();
+                        self.push(next);
+                    }
                 },
                 '$' | '`' => self.dollar(letter),
                 other => self.push(other),

@@ -41,6 +41,12 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
         reading.problems.push(node.error(format!("`schema` must be a JSON Schema, a map, not {}", node.kind_name())));
         return None;
     }
+    if let Some(inner) = node.get("schema").filter(|inner| matches!(inner.kind, NodeKind::Map(_))) {
+        let problem =
+            inner.error("`schema` is not a keyword of JSON Schema, and the schema is already expected above it");
+        reading.problems.push(problem.help("write what is below `schema` one level higher"));
+        return None;
+    }
     let schema = Schema::compile(node, &patterns(), reading.problems)?;
     Some(Arc::new(JsonSchema { schema, place: SourceLocation::from_node(node) }))
 }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use model::decode::Problems;
 use model::{Arguments, AssertionSpec, Diagnostic, DiagnosticKind, Node, NodeKind, Span, Spanned};
 
-use crate::assertion_type::{Assertion, Field, Parameter};
+use crate::assertion_type::{Assertion, Field, Parameter, TITLE};
 
 /// Keys that every assertion has in addition to its own fields.
 pub(crate) const COMMON: [&str; 4] = ["id", "type", "weight", "title"];
@@ -19,6 +19,10 @@ pub(crate) fn entry<'s>(
     let given: &[Node] = match &spec.arguments {
         Arguments::Fields => return Some(Cow::Borrowed(&spec.node)),
         Arguments::Brief(value) if says_nothing(value, assertion) => &[],
+        Arguments::Brief(value) if let Some(problem) = not_an_argument(value, assertion) => {
+            problems.push(problem);
+            return None;
+        }
         Arguments::Brief(value) => std::slice::from_ref(value),
         Arguments::Listed(values) => values,
     };
@@ -45,6 +49,24 @@ pub(crate) fn entry<'s>(
 fn says_nothing(value: &Node, assertion: &Assertion) -> bool {
     let is_plain = matches!(value.kind, NodeKind::Null | NodeKind::Bool(true));
     is_plain && !assertion.fields.iter().any(|field| field.required)
+}
+
+/// Reports a value that would be the title of an assertion, or that seems to negate it.
+fn not_an_argument(value: &Node, assertion: &Assertion) -> Option<Diagnostic> {
+    let first = assertion.fields.iter().find(|field| field.required).or(assertion.fields.first());
+    let name = assertion.name;
+    match &value.kind {
+        _ if assertion.parameters != [Parameter::Fields] => None,
+        NodeKind::Bool(false) => {
+            let problem = value.error(format!("`{name}: false` does not deny `{name}`"));
+            Some(problem.help("remove the assertion, or write the one that denies it"))
+        }
+        NodeKind::Null | NodeKind::Bool(_) | NodeKind::Map(_) => None,
+        _ if first.is_none_or(|first| *first == TITLE) => {
+            Some(value.error(format!("`{name}` takes no value")).help(format!("write `{name}` alone, without `:`")))
+        }
+        _ => None,
+    }
 }
 
 /// Reports keys that the assertion would ignore.

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::assertion_type::{Assertion, Field, Parameter, camel_case};
+use crate::assertion_type::{Assertion, Field, Parameter, TITLE, camel_case};
 use crate::assertions::ASSERTIONS;
 
 /// Alternative names of fields: the assertion, the field, and its alternative name.
@@ -116,7 +116,7 @@ fn brief(assertion: &Assertion) -> Vec<Value> {
         Some(Parameter::Map(name)) => of(field(name)).into_iter().collect(),
         Some(Parameter::Fields) => {
             let first = assertion.fields.iter().find(|field| field.required).or(assertion.fields.first());
-            of(first).into_iter().chain([fields()]).collect()
+            of(first.filter(|field| **field != TITLE)).into_iter().chain([fields()]).collect()
         }
         None => Vec::new(),
     };

@@ -44,14 +44,21 @@ const fn allows(name: &'static str, doc: &'static str) -> Field {
 pub(crate) struct Contract(pub SideEffectContract);
 
 fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
+    let known = reading.problems.len();
     let mut allowed = |key| reading.fields.boolean(key, reading.problems).unwrap_or(true);
-    Some(Arc::new(Contract(SideEffectContract {
+    let contract = SideEffectContract {
         allow_new_local_branches: allowed("allow_new_local_branches"),
         allow_new_remote_branches: allowed("allow_new_remote_branches"),
         allow_new_commits: allowed("allow_new_commits"),
         allow_new_review_requests: allowed("allow_new_review_requests"),
         allow_worktree_changes: allowed("allow_worktree_changes"),
-    })))
+    };
+    let is_whole = reading.problems.len() == known && reading.fields.unread().next().is_none();
+    if is_whole && contract == SideEffectContract::default() {
+        let problem = reading.fields.node().warning("this contract allows everything, so it cannot be broken");
+        reading.problems.push(problem.help("write what is not allowed: `allow_new_commits: false`"));
+    }
+    Some(Arc::new(Contract(contract)))
 }
 
 impl Matcher for Contract {

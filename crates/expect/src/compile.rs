@@ -255,7 +255,22 @@ impl Compiler<'_> {
             self.wrong_operand(operand, operator, "a list of expectations");
             return None;
         };
+        items.iter().for_each(|item| self.doubt_bare(item));
         Some(items.iter().map(|item| self.matcher(item)).collect())
+    }
+
+    /// Warns about the operand of an operator if all its keys are names of operators without `$`: the value would need these
+    /// keys, so a text would never match. Names that values often have as keys, such as `all`, are left out.
+    pub fn doubt_bare(&mut self, operand: &Node) {
+        const BARE: [&str; 9] = ["contains", "includes", "eq", "ne", "gt", "gte", "lt", "lte", "nin"];
+        let NodeKind::Map(entries) = &operand.kind else { return };
+        let is_bare = |(key, _): &(Spanned<String>, Node)| BARE.contains(&key.value.as_str());
+        if let Some((first, _)) = entries.first().filter(|_| entries.iter().all(is_bare)) {
+            let meant = if first.value == "includes" { "contains" } else { &first.value };
+            let message = format!("`{}` is a key of the value here, not an operator", first.value);
+            let problem = model::Diagnostic::warning(message).at(operand.source.excerpt(first.span));
+            self.problems.push(problem.suggest(Some(&format!("${meant}"))));
+        }
     }
 
     /// Reports that the operand of `operator` has the wrong type.

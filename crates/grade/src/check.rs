@@ -653,7 +653,8 @@ fn misspelt(claim: &CodeClaim) -> Diagnostic {
     let names: Vec<String> = written_names().map(camel_case).collect();
     let near = nearest(&name.replace("not.", "not_"), names.iter().map(String::as_str).chain([CUSTOM]));
     let message = format!("there is no assertion named `assert.{name}`");
-    let is_not = name.starts_with("not.");
+    let is_not = name == "not" || name.starts_with("not.");
+    let near = near.filter(|_| name != "not");
     let problem = match near.is_some() || is_not {
         true => Diagnostic::error(message),
         false => Diagnostic::warning(format!("{message}, so it will be undecided")),

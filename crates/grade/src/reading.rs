@@ -246,8 +246,8 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Reports arguments that `tool` of the server `mock` does not list, and values that they cannot have. A name similar
-    /// to that of a listed one is an error.
+    /// Reports arguments that `tool` of the server `mock` does not list, and values that they cannot have. A name
+    /// similar to that of a listed one is an error.
     pub fn know_mocked_arguments(&mut self, mock: &MockedServer, tool: &str) {
         let Some(tool) = mock.tools.iter().find(|known| known.name == tool) else { return };
         let Some(schema) = &tool.input_schema else { return };

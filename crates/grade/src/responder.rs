@@ -30,11 +30,7 @@ impl Responder {
             match Regex::parse(&response.match_question.value) {
                 Ok(question) => {
                     let written = &response.match_question.value;
-                    problems.extend(as_written::slashes(
-                        written,
-                        response.source.clone(),
-                        as_written::FLAGS_IN_FRONT,
-                    ));
+                    problems.extend(as_written::slashes(written, response.source.clone(), as_written::FLAGS_IN_FRONT));
                     entries.push(Entry { index, question, choose: response.choose.clone(), used: false });
                 }
                 Err(error) => {

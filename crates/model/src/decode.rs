@@ -425,7 +425,7 @@ fn snake(name: &str) -> impl Iterator<Item = char> + '_ {
 pub fn text(node: &Node, what: &str, problems: &mut Problems) -> Option<String> {
     let value = any_text(node, what, problems)?;
     if value.is_empty() {
-        problems.push(node.error(format!("{what} must not be empty")));
+        problems.push(node.error(format!("{what} must not be empty")).of(DiagnosticKind::EmptyText));
         return None;
     }
     Some(value)

@@ -31,6 +31,8 @@ pub enum DiagnosticKind {
     MissingKey(Vec<String>),
     /// A template uses a variable that does not exist.
     UnknownVariable,
+    /// A text is empty. In a case for a row, a template may have got nothing from it.
+    EmptyText,
     /// A case has the id of an earlier one.
     TakenId,
     /// A case requires a pass rate, and runs a fixed number of trials, which does not test it.

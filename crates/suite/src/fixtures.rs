@@ -127,7 +127,9 @@ fn lost_effect(item: &Node, command: &str) -> Option<Diagnostic> {
     }
     let problem = item.warning(format!("`{word}` has no effect on the next command, which runs in another shell"));
     Some(problem.help(match word {
-        "export" => "write variables into `env`, or both commands in one, with `&&` between them",
+        "export" if !command.contains('$') => {
+            "write variables into `env`, or both commands in one, with `&&` between them"
+        }
         _ => "write both commands in one, with `&&` between them",
     }))
 }

@@ -433,8 +433,8 @@ fn commands(node: &Node, directory: &Path, problems: &mut Problems) -> Vec<Mocke
     entries.into_iter().filter_map(command).collect()
 }
 
-/// Warns about arguments that begin with the name of the program `name`, which is not one of its arguments, or with `^`,
-/// which is a part of the first word.
+/// Warns about arguments that begin with the name of the program `name`, which is not one of its arguments, or with
+/// `^`, which is a part of the first word.
 fn report_first_word(name: &str, node: &Node, problems: &mut Problems) {
     for args in names::parts(node).filter_map(|part| part.get("args")) {
         let first = match &args.kind {

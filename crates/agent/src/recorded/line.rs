@@ -242,7 +242,8 @@ impl LineReader<'_> {
         calls
     }
 
-    /// Warns about a call whose arguments are under a key with a typo, because they would be missing, or are broken JSON.
+    /// Warns about a call whose arguments are under a key with a typo, because they would be missing, and about
+    /// arguments that are not valid JSON.
     fn suspect_arguments(&mut self, call: &Map<String, Value>) {
         const KEYS: [&str; 3] = ["input", "args", "arguments"];
         let call = call.get("function").and_then(Value::as_object).unwrap_or(call);
@@ -253,6 +254,14 @@ impl LineReader<'_> {
         {
             let broken = Diagnostic::warning("`arguments` of a call are not valid JSON").at(self.place("arguments"));
             self.problems.push(broken.help("assertions about these arguments are undecided"));
+        }
+        if let Some(key) = ["input", "args"].into_iter().find(|key| {
+            let text = call.get(*key).and_then(Value::as_str).unwrap_or_default();
+            foreign_json::parse(text).is_ok_and(|value| value.is_object())
+        }) && self.odd_keys.insert(format!("tool_calls.{key}"))
+        {
+            let odd = Diagnostic::warning(format!("`{key}` of a call is a text, not an object")).at(self.place(key));
+            self.problems.push(odd.help("write the object without quotes around it, or JSON as a text in `arguments`"));
         }
         if KEYS.iter().any(|key| call.contains_key(*key)) {
             return;

@@ -1,6 +1,6 @@
 //! `$not`: the expectation does not hold.
 
-use model::{Diagnostic, Node, NodeKind};
+use model::Node;
 
 use crate::compile::Compiler;
 use crate::found::Pass;
@@ -8,7 +8,7 @@ use crate::pattern::Negated;
 use crate::prelude::*;
 
 pub(super) fn read(compiler: &mut Compiler<'_>, operand: &Node, _operator: &'static str) -> Option<Box<dyn Rule>> {
-    compiler.problems.extend(bare_operator(operand));
+    compiler.doubt_bare(operand);
     let beside = compiler.critical;
     let inner = compiler.matcher(operand);
     // Critical parts of the operand need not hold.
@@ -16,17 +16,6 @@ pub(super) fn read(compiler: &mut Compiler<'_>, operand: &Node, _operator: &'sta
     let denied = format!("not {}", value::describe(&operand.to_json()));
     let rule = Box::new(Not { inner, denied, place: SourceLocation::from_node(operand) });
     Some(Box::new(Negated { rule }))
-}
-
-/// Returns a warning if all keys of `operand` are names of operators without `$`: the value would need these keys, so a
-/// text would never match. Names that values often have as keys, such as `all`, are left out.
-fn bare_operator(operand: &Node) -> Option<Diagnostic> {
-    const BARE: [&str; 9] = ["contains", "includes", "eq", "ne", "gt", "gte", "lt", "lte", "nin"];
-    let NodeKind::Map(entries) = &operand.kind else { return None };
-    let (first, _) = entries.first().filter(|_| entries.iter().all(|(key, _)| BARE.contains(&key.value.as_str())))?;
-    let meant = if first.value == "includes" { "contains" } else { &first.value };
-    let problem = Diagnostic::warning(format!("`{}` is a key of the value here, not an operator", first.value));
-    Some(problem.at(operand.source.excerpt(first.span)).suggest(Some(&format!("${meant}"))))
 }
 
 #[derive(Debug)]

@@ -30,7 +30,7 @@ pub(super) struct Planner<'a> {
     pub(super) checked_agents: HashSet<String>,
     /// Arguments of agents as shown in the names of arms, by the agents as the user wrote them.
     shown_arguments: HashMap<String, String>,
-    /// First case with an error of a value that is empty in its row, by the error.
+    /// First case of a table with an empty text, by the problem.
     first_cases: HashMap<String, String>,
     /// Path of the last suite and its folder.
     last_suite: Option<(Arc<Path>, Arc<Path>)>,
@@ -147,9 +147,7 @@ impl<'a> Planner<'a> {
         }
         let mut case = Case::clone(case);
         for mut problem in own {
-            // The value of a row is the reason.
-            let is_of_row = case.table.is_some() || case.id.ends_with(']');
-            if is_of_row && problem.message.ends_with("must not be empty") {
+            if case.table.is_some() && problem.kind == DiagnosticKind::EmptyText {
                 let first = self.first_cases.entry(problem.to_string()).or_insert_with(|| case.id.clone());
                 problem.help.push(format!("the first case with this problem is `{first}`"));
             }

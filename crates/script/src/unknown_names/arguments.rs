@@ -55,7 +55,8 @@ impl Finder<'_> {
         self.found.arguments.extend(known);
     }
 
-    /// Reports what `assert.custom` gets instead of a name or a function, and a function that certainly returns nothing.
+    /// Reports what `assert.custom` gets instead of a name or a function, and a function that certainly returns
+    /// nothing.
     fn check_custom(&mut self, call: &CallExpression<'_>) {
         let given = call.arguments.iter().map_while(Argument::as_expression).map(Expression::get_inner_expression);
         let given: Vec<&Expression<'_>> = given.collect();

@@ -135,6 +135,7 @@ pub(crate) struct CommandRan {
 }
 
 fn parse(reading: &mut Reading<'_>, is_wanted: bool) -> Option<Arc<dyn Matcher>> {
+    let known = reading.problems.len();
     let (written, place) = reading.exact_text("command", "write the program and its arguments")?;
     let Some(command) = CommandPattern::line(&written) else {
         reading.problems.push(Diagnostic::error("`command` does not contain a command").at(place.excerpt()));
@@ -145,7 +146,9 @@ fn parse(reading: &mut Reading<'_>, is_wanted: bool) -> Option<Arc<dyn Matcher>>
         reading.problems.push(problem.at(place.excerpt()));
         return None;
     }
-    reading.problems.extend(never_ran(&written, &command).map(|problem| problem.at(place.excerpt())));
+    if reading.problems.len() == known {
+        reading.problems.extend(never_ran(&written, &command).map(|problem| problem.at(place.excerpt())));
+    }
     Some(Arc::new(CommandRan { command, is_wanted, place: Some(place) }))
 }
 
@@ -212,15 +215,21 @@ fn wildcard(words: &[String]) -> Option<&'static str> {
     let takes_none = known(program) || (program == "git" && GIT_WITHOUT_FILES.contains(&first.as_str()));
     let is_name = (known(program) || program == "git") && first.contains('*') && !first.contains(['.', '/']);
     let has_word = |text: &str| arguments.iter().any(|word| word == text);
+    let is_open_option =
+        |word: &String| word.starts_with('-') && word.ends_with('*') && !word.contains(['=', '.', '/']);
     if arguments.last().is_some_and(|last| last.ends_with(":*")) {
         Some(":*")
     } else if has_word("...") && program != "go" {
         Some("...")
     } else if arguments.iter().any(|word| word.contains('…')) {
         Some("…")
+    } else if arguments.iter().any(|word| word.starts_with("[-")) {
+        Some("[-")
     } else {
-        (is_name || (takes_none && program != "sudo" && arguments.last().is_some_and(|last| last == "*")))
-            .then_some("*")
+        (is_name
+            || arguments.iter().any(is_open_option)
+            || (takes_none && program != "sudo" && arguments.last().is_some_and(|last| last == "*")))
+        .then_some("*")
     }
 }
 
@@ -349,13 +358,26 @@ mod tests {
             ("git push:*", "git push"),
             ("git push*", "git push"),
             ("git push ...", "git push"),
+            ("git push --force*", "git push --force"),
+            ("git push [--force]", "git push"),
             ("git push \u{2013}force", "git push --force"),
             ("git\u{a0}push", "git push"),
             ("git tag \u{201c}a b\u{201d}", "git tag \"a b\""),
         ] {
             assert_eq!(help(command), Some(format!("did you mean `{meant}`?")), "{command}");
         }
-        for command in ["--force", "kubectl (delete|drain)", "Bash(git push)", "git\\s+push", "git* push"] {
+        for command in [
+            "--force",
+            "kubectl (delete|drain)",
+            "Bash(git push)",
+            "git\\s+push",
+            "git* push",
+            "rm, mv",
+            "me@box:~$ rm",
+            "1. rm",
+            "/rm/",
+            "/git.*push/",
+        ] {
             assert!(help(command).is_some(), "{command}");
         }
         for command in [

@@ -107,7 +107,8 @@ pub(crate) fn is_no_program(word: &str) -> bool {
         || HEADS.contains(&word)
         || ["$", "%", "`"].contains(&word)
         || word.starts_with(['-', '^'])
-        || word.contains('*')
+        || word.contains(['*', ',', '^', '?', '#'])
+        || (word.len() > 1 && word.ends_with(['$', ':', '.', ']', '/']))
         || (word.contains(' ') && !word.contains('/'))
 }
 

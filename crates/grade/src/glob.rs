@@ -48,10 +48,10 @@ pub(crate) fn matches(pattern: &str, name: &str) -> bool {
     Glob::name(pattern).is_match(name)
 }
 
-/// Returns `true` if `pattern` has alternatives in braces, which are ordinary characters here: `*.{log,tmp}`, `{1..3}`.
+/// Returns `true` if `pattern` has alternatives, which are ordinary characters here: `*.{log,tmp}`, `{1..3}`, `*.log, *.tmp`.
 pub(crate) fn has_alternatives(pattern: &str) -> bool {
     let inner = pattern.split_once('{').map(|(_, rest)| rest.split_once('}').map_or(rest, |(inner, _)| inner));
-    inner.is_some_and(|inner| inner.contains(',') || inner.contains(".."))
+    inner.is_some_and(|inner| inner.contains(',') || inner.contains("..")) || pattern.replace(' ', "").contains(",*")
 }
 
 /// Returns the regular expression for `pattern`. `any` matches any character; negated classes also exclude `never`.
@@ -109,8 +109,8 @@ mod tests {
     }
 
     #[test]
-    fn alternatives_in_braces_are_found() {
-        for pattern in ["*.{log,tmp}", "{1..3}.md", "*.{log,tmp"] {
+    fn alternatives_are_found() {
+        for pattern in ["*.{log,tmp}", "{1..3}.md", "*.{log,tmp", "*.log, *.tmp"] {
             assert!(has_alternatives(pattern), "{pattern}");
         }
         for pattern in ["{{name}}/a,b", "a}b,c", "${id}.md", "*.log"] {

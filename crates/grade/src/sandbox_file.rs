@@ -95,7 +95,7 @@ pub(crate) fn read_inside(reading: &mut Reading<'_>) -> Option<(String, SourceLo
         let message = format!("`{path}` has a `\\`, which does not separate folders here");
         Some(model::Diagnostic::warning(message).suggest(Some(&path.replace("\\ ", " ").replace('\\', "/"))))
     } else if has_alternatives(&path) {
-        let message = format!("the braces of `{path}` do not stand for alternatives");
+        let message = format!("`{path}` is read as one path, without alternatives");
         Some(model::Diagnostic::warning(message).help("write an assertion for each"))
     } else {
         None

@@ -92,6 +92,11 @@ fn parse(reading: &mut Reading<'_>, is_wanted: bool) -> Option<Arc<dyn Matcher>>
         if is_folder(&pattern, &place, "`**` matches everything in a folder: `out/**`", reading) {
             return None;
         }
+        if pattern.split('/').any(|name| name.starts_with("**") && name != "**") {
+            let message = format!("`**` in `{pattern}` matches no folders, because it is not the whole name of one");
+            let problem = model::Diagnostic::warning(message).at(place.excerpt());
+            reading.problems.push(problem.suggest(Some(&pattern.replace("**", "**/*"))));
+        }
         let is_open = pattern.rfind('[') > pattern.rfind(']');
         if let Some(sign) =
             ['!', '['].into_iter().find(|sign| if *sign == '!' { pattern.starts_with('!') } else { is_open })

@@ -7,7 +7,7 @@ use expect::SourceLocation;
 use model::{Diagnostic, is_branch_name};
 
 /// Starts of refs that people write in place of the branch. Nobody calls a branch of their own so.
-const REFS: [&str; 4] = ["refs/heads/", "refs/remotes/origin/", "remotes/origin/", "origin/"];
+const REFS: [&str; 5] = ["refs/heads/", "heads/", "refs/remotes/origin/", "remotes/origin/", "origin/"];
 
 /// Branch name with wildcards, or a regular expression.
 #[derive(Debug, Clone)]
@@ -40,6 +40,11 @@ impl BranchName {
         if let Some(bare) = REFS.iter().find_map(|start| name.strip_prefix(start)) {
             let problem = Diagnostic::error(format!("`{name}` is the name of a ref, not of a branch"));
             reading.problems.push(problem.at(place.excerpt()).suggest(Some(bare)));
+            return None;
+        }
+        if name.starts_with("refs/") {
+            let problem = Diagnostic::error(format!("`{name}` is the name of a ref, not of a branch"));
+            reading.problems.push(problem.at(place.excerpt()));
             return None;
         }
         if glob::has_alternatives(&name) || name.contains('|') {

@@ -66,7 +66,7 @@ impl JsonPath {
                 || step.parse::<i64>().is_ok_and(|number| number < 0)
                 || step.contains("->")
                 || step.contains(['|', '='])
-                || step.starts_with(['"', '\'', '!'])
+                || step.starts_with(['"', '\'', '!', '^'])
                 || step.ends_with(['"', '\'', '\\'])
                 || (step.ends_with('?') && self.written.contains("?."))
                 || step.ends_with("()")

@@ -121,14 +121,20 @@ impl<'a> Reading<'a> {
             }
             return None;
         };
-        self.problems.extend(as_written::unseen(&text, place.excerpt()));
         self.problems.extend(as_written::expression(&text, place.excerpt(), help));
         Some((text, place))
     }
 
-    /// Like `exact_text`, for a text that must not occur. Whatever looks like a pattern causes a warning.
-    pub fn forbidden_text(&mut self, key: &'static str, help: &str) -> Option<(String, SourceLocation)> {
+    /// Like `exact_text`, for a text that is searched for. What does not show in it causes a warning.
+    pub fn searched_text(&mut self, key: &'static str, help: &str) -> Option<(String, SourceLocation)> {
         let (text, place) = self.exact_text(key, help)?;
+        self.problems.extend(as_written::unseen(&text, place.excerpt()));
+        Some((text, place))
+    }
+
+    /// Like `searched_text`, for a text that must not occur. Whatever looks like a pattern causes a warning.
+    pub fn forbidden_text(&mut self, key: &'static str, help: &str) -> Option<(String, SourceLocation)> {
+        let (text, place) = self.searched_text(key, help)?;
         self.problems.extend(as_written::forbidden(&text, place.excerpt(), help));
         Some((text, place))
     }

@@ -36,7 +36,7 @@ struct Contains {
 fn parse(reading: &mut Reading<'_>, is_wanted: bool) -> Option<Arc<dyn Matcher>> {
     const HELP: &str = "use `matches` or `not_matches`, which take one";
     let (text, place) = match is_wanted {
-        true => reading.exact_text("text", HELP)?,
+        true => reading.searched_text("text", HELP)?,
         false => reading.forbidden_text("text", HELP)?,
     };
     reading.problems.extend(as_written::last_line_break(&text, place.excerpt()));

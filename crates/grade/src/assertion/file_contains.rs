@@ -84,13 +84,13 @@ fn any_case(reading: &mut Reading<'_>) -> Option<Content> {
         reading.problems.push(node.error("`contains` and `pattern` cannot be combined; use one of them"));
         return None;
     }
-    reading.exact_text("contains", PATTERN).map(|(text, place)| Content::AnyCase(text, place))
+    reading.searched_text("contains", PATTERN).map(|(text, place)| Content::AnyCase(text, place))
 }
 
 fn content(reading: &mut Reading<'_>) -> Option<Content> {
     match (reading.fields.get("text"), reading.fields.get("pattern")) {
         (Some(node), None) if node.tag.is_some() => reading.literal("text").map(Content::Pattern),
-        (Some(_), None) => reading.exact_text("text", PATTERN).map(|(text, place)| Content::Exact(text, place)),
+        (Some(_), None) => reading.searched_text("text", PATTERN).map(|(text, place)| Content::Exact(text, place)),
         (None, Some(_)) => reading.literal("pattern").map(Content::Pattern),
         (Some(_), Some(node)) => {
             reading.problems.push(node.error("`text` and `pattern` cannot be combined; use one of them"));

@@ -178,7 +178,7 @@ fn never_ran(written: &str, command: &CommandPattern) -> Option<Diagnostic> {
         let program = without_start(written);
         return Some(match CommandPattern::line(program).filter(has_programs) {
             Some(_) if program != written => problem.suggest(Some(program)),
-            _ => problem.help("write the program before its options: `git push --force`"),
+            _ => problem.help("write the program and its arguments, such as `git push --force`"),
         });
     }
     let sign = command.parts.iter().find_map(|words| wildcard(words));

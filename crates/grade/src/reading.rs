@@ -378,16 +378,24 @@ impl<'a> Reading<'a> {
         }
         let message = format!("`{name}` is not a tool that the agent is known to have");
         let bare = name.split_once('(').map_or(name, |(bare, _)| bare);
-        let near = nearest(name, known.iter().copied());
+        let near = nearest(name, known.iter().copied()).map(str::to_owned).or_else(|| self.mocked_name(name));
         let problem = if bare != name && known.contains(&bare) {
             let help = format!("write `{bare}` here, and what its arguments must match in `args_match`");
             Diagnostic::error(message).help(help)
         } else if near.is_some() {
-            Diagnostic::error(message).suggest(near)
+            Diagnostic::error(message).suggest(near.as_deref())
         } else {
             Diagnostic::warning(message)
         };
         self.problems.push(problem.at(place.excerpt()));
+    }
+
+    /// Returns the full name of the mocked tool that `name` names without its server, or as `server.tool`.
+    fn mocked_name(&self, name: &str) -> Option<String> {
+        let bare = name.rsplit(['.', '/', ':']).next()?;
+        let mut mocked = self.context.mocks?.mocked();
+        let (server, _) = mocked.find(|(_, mock)| mock.tools.iter().any(|tool| tool.name == bare))?;
+        Some(format!("mcp__{server}__{bare}"))
     }
 
     /// Reports `name`, a `tool` of an MCP server, if it is similar to that of a mocked tool, or if the mock of the server does

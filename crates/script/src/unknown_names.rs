@@ -550,13 +550,25 @@ impl Finder<'_> {
         }
     }
 
-    /// Reports options that the method that is called does not have.
+    /// Reports options and arguments that the method that is called does not have.
     fn check_options(&mut self, call: &CallExpression<'_>) {
         let Some(member) = call.callee.get_inner_expression().as_member_expression() else { return };
         let (Some(Held { role, .. }), Some(method)) = (self.held(member.object()), member.static_property_name())
         else {
             return;
         };
+        if (role, method) == (Role::Reply, "mentions") {
+            let given = call.arguments.first().map(|given| given.as_expression().map(Expression::get_inner_expression));
+            let problem = match given {
+                None => Diagnostic::error("`mentions` needs a text").help("write `reply.mentions(\"text\")`"),
+                Some(Some(Expression::RegExpLiteral(_))) => {
+                    let problem = Diagnostic::error("`mentions` takes a text, not a regular expression");
+                    problem.help("write `/pattern/.test(reply.text)`")
+                }
+                Some(_) => return,
+            };
+            self.found.others.push(UnknownName { span: span(call.span), problem, global: None });
+        }
         let known: &[&str] = match (role, method) {
             (Role::Persona, "converse") => &CONVERSE,
             (Role::Agent, "run") => &RUN,

@@ -70,7 +70,10 @@ function nameOfRow(name, row, number) {
 }
 
 /** Defines a scenario for each row: `scenario.each(rows)(name, (context, ...row) => { … })`. */
-scenario.each = (rows) => {
+scenario.each = (rows, ...others) => {
+  if (others.length > 0) {
+    throw new TypeError('scenario.each takes the rows alone; write `scenario.each(rows)("name", async ({ agent }, row) => …)`');
+  }
   if (!isObject(rows) || typeof rows[Symbol.iterator] !== 'function') {
     throw new TypeError(`scenario.each takes a list, not ${kind(rows)}`);
   }

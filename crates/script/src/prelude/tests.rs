@@ -504,6 +504,10 @@ fn a_scenario_for_each_of_no_rows_is_an_error() {
         error.diagnostic().to_string(),
         "a.test.ts:2:30: TypeError: scenario.each has no rows, so nothing would run"
     );
+    // Without the second call, it would define nothing.
+    let text = "import { scenario } from 'trialrun';\nexport const rows = scenario.each([1], 'a', () => {});";
+    let error = load(&mut TestProject::new(&[("a.test.ts", text)])).unwrap_err().diagnostic().to_string();
+    assert!(error.starts_with("a.test.ts:2:30: TypeError: scenario.each takes the rows alone"), "{error}");
 }
 
 #[test]

@@ -43,6 +43,16 @@ fn a_variable_in_the_form_of_a_template_in_plain_quotes_is_found() {
 }
 
 #[test]
+fn mentions_takes_a_text() {
+    for (argument, message) in [("", "`mentions` needs a text"), ("/sure/i", "takes a text, not a regular expression")]
+    {
+        let found = in_body(&format!("const r = await agent.send('x'); if (r.mentions({argument})) return;"));
+        assert!(is_one(&found, &format!("r.mentions({argument})"), message), "{found:?}");
+    }
+    assert_eq!(in_body("const r = await agent.send('x'); if (r.mentions(`sure`)) return;"), []);
+}
+
+#[test]
 fn a_member_that_does_not_exist_is_found_and_ours_suggested() {
     for (body, place, message) in [
         ("await agent.sned('x');", "sned", "an agent has no `sned`; did you mean `send`?"),

@@ -7,6 +7,9 @@ use serde_json::{Map, Value};
 
 use crate::text::Placeholder;
 
+/// Names that other tools have for the arguments of a call.
+const OTHER_NAMES: [&str; 4] = ["args", "arguments", "params", "parameters"];
+
 /// What the answers and requirements of a mock can refer to.
 #[derive(Debug, Clone)]
 pub struct Scope<'a> {
@@ -169,10 +172,11 @@ impl<'a> Scope<'a> {
             })
         };
         match (rest.chars().next(), nearest(word, ["input", "file"])) {
-            (Some('.'), Some("input")) => {
+            (Some('.'), near) if near == Some("input") || OTHER_NAMES.contains(&word) => {
                 // Items of a list are written with a dot.
                 let name = rest[1..].trim().replace('[', ".").replace(']', "");
-                mistake(format!("{{{{input.{}}}}}", if name.is_empty() { "NAME" } else { &name }), false)
+                let is_doubtful = near != Some("input");
+                mistake(format!("{{{{input.{}}}}}", if name.is_empty() { "NAME" } else { &name }), is_doubtful)
             }
             (Some(':'), Some("file")) => mistake(format!("{{{{file:{}}}}}", rest[1..].trim()), false),
             (None, Some("input")) => mistake("{{input.NAME}}".to_owned(), true),
@@ -254,6 +258,7 @@ mod tests {
             ("{{input.state[0]}}", as_it_is("{{input.state[0]}}"), "{{input.state.0}}", false),
             ("{{input}}", as_it_is("{{input}}"), "{{input.NAME}}", true),
             ("{{state}}", as_it_is("{{state}}"), "{{input.state}}", true),
+            ("{{args.state}}", as_it_is("{{args.state}}"), "{{input.state}}", true),
             ("${input.state}", as_it_is("${input.state}"), "{{input.state}}", true),
             ("{input.filter.a}", as_it_is("{input.filter.a}"), "{{input.filter.a}}", true),
             ("{{flie:open.json}}", as_it_is("{{flie:open.json}}"), "{{file:open.json}}", false),

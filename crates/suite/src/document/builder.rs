@@ -104,6 +104,9 @@ impl<'a> Builder<'a> {
                     let help = "put the text into quotes; if it is a comment, write a space after `#`";
                     self.error(Span::new(at, at + lost.len()), message, Some(help));
                 }
+                if style == ScalarStyle::Plain {
+                    self.doubt_items(span);
+                }
                 let node = self.scalar(&value, style, tag.as_deref(), span);
                 self.finished(node, 1, anchor)
             }
@@ -285,6 +288,20 @@ impl<'a> Builder<'a> {
             NodeKind::Null
         });
         Node { kind, span, tag: tag.and_then(custom), source: Arc::clone(self.source) }
+    }
+
+    /// Warns about a line in an unquoted text that looks like the next item of a list: with more indentation than the
+    /// item above, it continues that item.
+    fn doubt_items(&mut self, span: Span) {
+        let text = self.source.text.get(span.start()..span.end()).unwrap_or_default();
+        let lines = text.match_indices('\n').map(|(at, _)| at + 1);
+        let item = lines.map(|at| at + text[at..].len() - text[at..].trim_start_matches(' ').len());
+        if let Some(at) = item.into_iter().find(|at| text[*at..].starts_with("- ")) {
+            let place = Span::new(span.start() + at, span.start() + at + 1);
+            let problem = Diagnostic::warning("this line is part of the text above, and not an item of a list");
+            let problem = problem.at(self.source.excerpt(place));
+            self.problems.push(problem.help("give it the indentation of the item above, or put the text into quotes"));
+        }
     }
 
     /// Removes trailing line ends from `span`: the span of a block scalar extends to the next token.

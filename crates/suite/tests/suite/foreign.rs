@@ -285,9 +285,13 @@ fn variables_of_waza_are_set_in_prompt_files_and_rubric_files() {
     assert_eq!(case.broken, []);
     assert_eq!(case.messages[0].text, "Names the lake.\n");
     assert_eq!(case.assertions[0].node.get("criteria").unwrap().to_json(), serde_json::json!(["Names the lake."]));
-    let case = load("Compare {{ .Output }} with {{.Vars.plaice}}.");
+    let case = load("Compare {{ .Output }} with {{.Vars.plaice}}, {{ place }} and {{ other }}.");
     let problems: Vec<&str> = case.broken.iter().map(|problem| problem.message.as_str()).collect();
-    let expected = ["`{{ .Output }}` has no value: only variables are known", "there is no variable `plaice`"];
+    let expected = [
+        "`{{ .Output }}` has no value: only variables are known",
+        "there is no variable `plaice`",
+        "`{{ place }}` is not how a variable is written",
+    ];
     assert_eq!(problems, [expected, expected].concat());
 }
 

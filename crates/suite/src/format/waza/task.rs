@@ -338,6 +338,11 @@ impl Reading<'_> {
                     self.found.push(place.error(format!("`{{{{{inner}}}}}` has no value: only variables are known")));
                     rendered.push_str(&format!("{{{{{inner}}}}}"));
                 }
+                None if variables.iter().any(|(known, _)| known == name) => {
+                    let problem = place.error(format!("`{{{{{inner}}}}}` is not how a variable is written"));
+                    self.found.push(problem.help(format!("write `{{{{.Vars.{name}}}}}`")));
+                    rendered.push_str(&format!("{{{{{inner}}}}}"));
+                }
                 // Text in braces that is no template of waza.
                 None => rendered.push_str(&format!("{{{{{inner}}}}}")),
             }

@@ -400,10 +400,13 @@ pub fn ran_nothing(found: &Probed) -> bool {
     matches!(found, Probed::Ran { exit_code: Some(NOTHING_RUN), stderr, .. } if stderr.starts_with("trialrun: "))
 }
 
-/// Checks the output against `pattern`.
+/// Checks the output against `pattern`. A line break at its end need not match: `^4$` matches what `echo 4` writes.
 fn written(pattern: &Pattern, output: &Output<'_>) -> Verdict {
     let regex_budget = RegexBudget::new();
-    let tested = [output.stdout, output.stderr].map(|text| pattern.test(text, &regex_budget));
+    let tested = [output.stdout, output.stderr].map(|text| match pattern.test(text, &regex_budget) {
+        Ok(false) => pattern.test(text.trim_end_matches(['\n', '\r']), &regex_budget),
+        tested => tested,
+    });
     let verdict = match tested {
         [Ok(true), _] => Verdict::met(format!("{pattern} matches stdout")),
         [_, Ok(true)] => Verdict::met(format!("{pattern} matches stderr")),
@@ -463,6 +466,10 @@ mod tests {
         assert_eq!(finding_of(&json!({}), made()).evidence, ["no rule"]);
         assert_eq!(finding_of(&json!({"exitCode": 2}), made()).status, Status::Met);
         assert_eq!(finding_of(&json!({"exit_code": 2, "output": "^no"}), made()).reason, "/^no/ matches stderr");
+        for with_end in ["rule$", "rule\\n$"] {
+            let finding = finding_of(&json!({"exit_code": 2, "output": with_end}), made());
+            assert_eq!(finding.status, Status::Met, "{with_end}");
+        }
         let finding = finding_of(&json!({"exit_code": 2, "output": "rules"}), made());
         assert_eq!((finding.status, underlined(&finding).as_str()), (Status::Unmet, "rules"));
         assert_eq!(finding_of(&json!({"exit_code": 0}), made()).reason, "the command exited with code 2");

@@ -85,6 +85,11 @@ impl Block {
         }
     }
 
+    /// Assumes a repository unless the block says otherwise, because a block that it extends is not known.
+    pub fn assume_repository(&mut self) {
+        self.git_init.get_or_insert(true);
+    }
+
     /// Converts the block to fixtures; `node` is the case's own block, for messages.
     pub fn into_fixtures(self, node: &Node, problems: &mut Problems) -> Fixtures {
         let git_init = self.git_init.unwrap_or(false);

@@ -28,7 +28,11 @@ impl SharedFixtures {
         let empty = Self { shown: shown.to_owned(), blocks: Vec::new(), unread: None };
         let source = document::open(path, shown).map_err(|problem| problems.push(*problem)).ok();
         let root = source.and_then(|source| document::read(&source, Language::Yaml, problems));
-        let unread = || Some(Block::default());
+        let unread = || {
+            let mut block = Block::default();
+            block.assume_repository();
+            Some(block)
+        };
         let Some(root) = root else { return Self { unread: unread(), ..empty } };
         let NodeKind::Map(entries) = &root.kind else {
             let problem = root.error(format!("`{FILE}` must be a map of fixtures blocks, not {}", root.kind_name()));

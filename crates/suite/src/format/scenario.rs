@@ -286,7 +286,13 @@ fn subject(
     let text = decode::text(node, &format!("`{key}`"), problems)?;
     match key {
         "skill" => library.skill(&text, file.path, node, problems).map(Subject::Skill),
-        "system_prompt" => prompt(&text),
+        "system_prompt" => {
+            if let Some(name) = file_name_in(&text) {
+                let problem = node.warning(format!("`{text}` is the whole system prompt here, and no file is read"));
+                problems.push(problem.help(format!("write `system_prompt_file: {name}`")));
+            }
+            prompt(&text)
+        }
         _ => {
             let path = path::resolve(file.directory(), &text);
             let fault = match document::open(&path, &library.shown(&path)) {
@@ -299,6 +305,14 @@ fn subject(
             None
         }
     }
+}
+
+/// Returns the name of the file that a prompt of one word probably means: `file://a.md`, `@a.md`, `a.md`.
+fn file_name_in(text: &str) -> Option<&str> {
+    let bare = text.trim();
+    let name = bare.strip_prefix("file://").or_else(|| bare.strip_prefix('@')).unwrap_or(bare);
+    let is_file = name != bare || [".md", ".txt"].iter().any(|end| name.ends_with(end));
+    (is_file && !name.is_empty() && !name.contains(char::is_whitespace)).then_some(name)
 }
 
 /// Reads the user's messages. They are sent as written; if there are none, a message is built from the subject and
@@ -445,7 +459,7 @@ pub(super) fn fixtures_of(
     problems: &mut Problems,
 ) -> Arc<Fixtures> {
     let Some(own) = Block::read(node, file.directory(), problems) else { return Arc::default() };
-    let mut whole = Block::default();
+    let (mut whole, known) = (Block::default(), problems.len());
     if let Some((_, place)) = own.extends.first() {
         match library.fixtures(file.path) {
             Some(shared) => {
@@ -468,6 +482,9 @@ pub(super) fn fixtures_of(
         }
     }
     whole.merge(&own);
+    if problems.len() > known {
+        whole.assume_repository();
+    }
     Arc::new(whole.into_fixtures(node, problems))
 }
 

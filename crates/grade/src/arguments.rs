@@ -6,6 +6,7 @@ use model::decode::Problems;
 use model::{Arguments, AssertionSpec, Diagnostic, DiagnosticKind, Node, NodeKind, Span, Spanned};
 
 use crate::assertion_type::{Assertion, Field, Parameter, TITLE};
+use crate::assertions::snake_case;
 
 /// Keys that every assertion has in addition to its own fields.
 pub(crate) const COMMON: [&str; 4] = ["id", "type", "weight", "title"];
@@ -28,6 +29,15 @@ pub(crate) fn entry<'s>(
     };
     let mut entries = Vec::new();
     for (index, value) in given.iter().enumerate() {
+        if assertion.parameters.get(index) == Some(&Parameter::Map("args_match"))
+            && let NodeKind::Map(fields) = &value.kind
+            && let Some((key, _)) = fields.iter().find(|(key, _)| snake_case(&key.value) == "args_match")
+        {
+            let problem = Diagnostic::error(format!("this map is `{}` already", key.value));
+            let help = format!("write what is below `{}` in its place, such as `{{ id: \"7\" }}`", key.value);
+            problems.push(problem.at(value.source.excerpt(key.span)).help(help));
+            return None;
+        }
         match assertion.parameters.get(index) {
             Some(parameter) => read(*parameter, value, assertion, &mut entries),
             None if matches!(value.kind, NodeKind::Map(_)) && index == assertion.parameters.len() => {

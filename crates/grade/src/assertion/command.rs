@@ -27,8 +27,12 @@ pub(crate) const ASSERTION: Assertion = Assertion::written("command", parse)
     .fields(&[
         Field::required("run", "string", "The command. `command` is an alias."),
         Field::optional("exit_code", "whole number, from 0", "Expected exit code.").or("0"),
-        Field::optional("output", "regular expression, also `/…/flags`", "Must match a part of stdout or stderr.")
-            .or("any output"),
+        Field::optional(
+            "output",
+            "regular expression, also `/…/flags`",
+            "Must match a part of stdout or stderr. A line break at their end may be missing in it.",
+        )
+        .or("any output"),
         Field::optional("timeout", "duration", "Time limit, such as `30s` or `2m`. A number is milliseconds.")
             .or("30s"),
         TITLE,

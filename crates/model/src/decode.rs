@@ -451,9 +451,8 @@ pub fn list<'a>(node: &'a Node, what: &str, problems: &mut Problems) -> Option<&
         _ => {
             let problem = node.error(format!("{what} must be a list, not {}", described(node)));
             problems.push(match &node.kind {
-                NodeKind::String(_) if filled(node).is_some() => {
-                    problem.help("a cell of a CSV file is text: write `[…]` here, with one template for each item")
-                }
+                NodeKind::String(_) if filled(node).is_some() => problem
+                    .help("what a template is filled with is text: write `[…]` here, with one template for each item"),
                 NodeKind::String(text) if what == "`expect`" && text.contains(' ') => {
                     problem.help("write an assertion for each item, such as `[{ contains: … }]`")
                 }

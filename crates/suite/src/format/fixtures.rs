@@ -224,7 +224,7 @@ fn beyond(skips: &Node, drafts: &[Draft]) -> Option<Diagnostic> {
     let NodeKind::Map(entries) = &skips.kind else { return None };
     let last = drafts.iter().filter_map(|draft| draft.case.position).max()?;
     let is_beyond =
-        |(key, _): &&(Spanned<String>, Node)| key.value.parse().map_or(true, |position: usize| position > last);
+        |(key, _): &&(Spanned<String>, Node)| key.value.parse().is_ok_and(|position: usize| position > last);
     let (key, _) = entries.iter().find(is_beyond)?;
     let problem = Diagnostic::warning(format!("`skips` has `{}`, and there is no case at that position", key.value));
     let problem = problem.at(skips.source.excerpt(key.span));

@@ -327,6 +327,9 @@ impl<'a> Builder<'a> {
             // The parser points to the comment; the mistake is on the line after it.
             at += next_line(self.source.text.get(at..).unwrap_or_default());
         }
+        if let Some(first) = self.first_without_key(at) {
+            return self.error(first, "this line has no `key: value`", Some("write a key, `: ` and its value"));
+        }
         if matches!(error.kind(), ErrorKind::SimpleKeyExpected | ErrorKind::InvalidSimpleKey) {
             let line = self.source.text.get(at..).and_then(|rest| rest.lines().next()).unwrap_or_default();
             let unusual = line.char_indices().find_map(|(index, c)| Some((index, unusual_separator(c)?)));
@@ -362,6 +365,23 @@ impl<'a> Builder<'a> {
             (None, _) => error.info(),
         };
         self.error(Span::new(at, at), message, help);
+    }
+
+    /// Returns the first line of the document if it has text but no key, and the parser failed at the next line: it took
+    /// the first line for the whole document, and everything below it is wrong.
+    fn first_without_key(&self, at: usize) -> Option<Span> {
+        let before = self.source.text.get(self.start..at)?;
+        let above = before.get(..before.rfind('\n')?)?;
+        let is_text = |line: &&str| !line.trim().is_empty() && !line.trim_start().starts_with('#');
+        let mut lines = above.lines().filter(is_text);
+        let (line, None) = (lines.next()?, lines.next()) else { return None };
+        let text = line.trim();
+        let is_whole =
+            ['"', '\''].iter().any(|quote| text.len() > 1 && text.starts_with(*quote) && text.ends_with(*quote));
+        let is_other = text.starts_with(['-', '{', '[', '|', '>', '&', '!', '%', '?']);
+        let start = self.start + above.find(line)?;
+        let has_key = text.contains(": ") || text.ends_with(':');
+        (is_whole || !is_other && !has_key).then(|| Span::new(start, start + line.len()))
     }
 
     /// Returns the start of the line above that of `at`, if the parser expected a key in place of an item of a list at

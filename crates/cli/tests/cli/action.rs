@@ -358,8 +358,8 @@ fn a_comment_is_posted_once_and_then_replaced() {
 
     let ours = json!([{ "id": 9, "user": { "type": "Bot" }, "body": "<!-- trialrun: trialrun -->\n**Failed.**" }]);
     let api = Loopback::answering(200, ours.to_string());
-    post(&api);
-    assert_eq!(lines(&api), [list, "PATCH /repos/ada/shop/issues/comments/9"]);
+    let spoken = post(&api);
+    assert_eq!(lines(&api), [list, "PATCH /repos/ada/shop/issues/comments/9"], "{}", spoken.output());
 
     // A pull request from a fork may not comment.
     let api = Loopback::answering(403, "{}");

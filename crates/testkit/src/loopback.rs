@@ -35,8 +35,11 @@ impl Loopback {
                 if ended.load(Ordering::SeqCst) {
                     return;
                 }
-                if let Some(request) = answer(stream, status, &body) {
+                let mut reader = BufReader::new(stream);
+                if let Some(request) = read(&mut reader) {
+                    // Before the answer, after which the client may ask for the requests.
                     received.lock().unwrap_or_else(PoisonError::into_inner).push(request);
+                    answer(reader.get_mut(), status, &body);
                 }
             }
         });
@@ -62,16 +65,13 @@ impl Drop for Loopback {
     }
 }
 
-fn answer(stream: TcpStream, status: u16, body: &str) -> Option<ReceivedRequest> {
-    let mut reader = BufReader::new(stream);
-    let asked = read(&mut reader)?;
+fn answer(stream: &mut TcpStream, status: u16, body: &str) {
     let head = format!(
         "HTTP/1.1 {status} Fine\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
         body.len()
     );
     // A request counts even if the client has disconnected.
-    let _ = reader.get_mut().write_all(format!("{head}{body}").as_bytes());
-    Some(asked)
+    let _ = stream.write_all(format!("{head}{body}").as_bytes());
 }
 
 /// Reads a request, up to the end of its body.

@@ -27,9 +27,9 @@ impl Modules {
         modules
     }
 
-    /// Creates modules whose calls are stopped after half a second, for those that never end.
+    /// Creates modules whose calls are stopped after a fifth of a second, for those that never end.
     fn endless(files: &[(&str, &str)]) -> Self {
-        Self { budget: Some(Duration::from_millis(500)), ..Self::new(files) }
+        Self { budget: Some(Duration::from_millis(200)), ..Self::new(files) }
     }
 
     fn path(&self) -> &Path {

@@ -1,5 +1,7 @@
 //! Loading and planning: everything that happens before a run starts.
 
+mod idle_option;
+
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,6 +13,7 @@ use script::RuntimeChoice;
 use sha2::{Digest, Sha256};
 use suite::{Coverage, Loaded, ProjectAgent};
 
+use self::idle_option::idle_options;
 use crate::error::Error;
 use crate::invocation::hash_of;
 use crate::javascript::runtime_for;
@@ -125,8 +128,7 @@ impl Session {
         if matches!(settings.trials(Some(Trials::Fixed(1))), Trials::Auto { .. }) {
             all.retain(|problem| problem.kind != DiagnosticKind::UntestedRate);
         }
-        all.extend(baseline_without_skill(overrides, &plan));
-        all.extend(idle_cassettes(spec));
+        all.extend(idle_options(spec, &plan));
         all.extend(missing_calibration(self, spec, &plan));
         all.extend(unknown_tags(&chosen.tags, &tags().collect()));
         all.extend(skipped_by_only(self, &plan));
@@ -350,28 +352,6 @@ fn check_calibration(spec: &RunSpec, session: &Session) -> Result<(), Error> {
             .hint("`trialrun calibrate --output FILE` writes one")),
         None => Ok(()),
     }
-}
-
-/// Returns a warning if the run asks for a comparison without the skill, and no case has one.
-fn baseline_without_skill(overrides: &Overrides, plan: &Plan) -> Option<Diagnostic> {
-    let has_subject = |case: &model::Case| case.subject.installed().is_some() || !case.variants.is_empty();
-    let is_idle = overrides.arms.baseline
-        && !plan.trials.is_empty()
-        && !plan.trials.iter().any(|trial| has_subject(&trial.case) || trial.arm.variant.is_some());
-    is_idle.then(|| {
-        Diagnostic::warning("`--baseline` has no effect: no case tests a skill")
-            .help("it runs each case with and without the skill that the case tests, which is then `skill` in its file")
-    })
-}
-
-/// Returns a warning about options for cassettes in a run without any.
-fn idle_cassettes(spec: &RunSpec) -> Option<Diagnostic> {
-    let typed = &spec.overrides().cassettes;
-    let named = typed.cassette_dir.as_ref().map(|_| "--cassette-dir");
-    let option = named.or(typed.cassette_delays.then_some("--cassette-delays"))?;
-    let is_idle = spec.cassette() == CassetteMode::Off && spec.overrides().fork.is_none();
-    let problem = Diagnostic::warning(format!("`{option}` has no effect: the run has no cassettes"));
-    is_idle.then(|| problem.help("add `--cassette auto`, `record` or `replay`"))
 }
 
 /// Returns a warning about the project's calibration of the judge if it does not exist and no assertion shows that.

@@ -72,13 +72,26 @@ fn options_that_cannot_be_meant_are_refused_before_anything_runs() {
 }
 
 #[test]
-fn a_comparison_without_a_skill_causes_a_warning() {
+fn an_option_without_effect_causes_a_warning() {
     let project = demo();
     project.write("plain.yaml", "scenario: s\nsystem_prompt: p\nassertions: [{ contains: p }]\n");
-    let idle = project.run(&["plan", "plain.yaml", "--agent", "fake", "--baseline"]).exits(0);
-    assert!(idle.err.contains("`--baseline` has no effect: no case tests a skill"), "{}", idle.output());
-    let compared = project.run(&["plan", "greet", "--baseline"]).exits(0);
-    assert!(!compared.err.contains("no effect"), "{}", compared.output());
+    for (option, reason) in [
+        ("--baseline", "no case tests a skill"),
+        ("--arms skill,none", "no case tests a skill"),
+        ("--source-repo .", "no trial has a sandbox"),
+        ("--keep-sandbox", "no trial has a sandbox"),
+        ("--base-url http://127.0.0.1:9", "the agents of the run ask no model"),
+    ] {
+        let options: Vec<&str> = option.split(' ').collect();
+        let idle = project.run(&[&["plan", "plain.yaml", "--agent", "fake"], &*options].concat()).exits(0);
+        let warning = format!("warning: `{}` has no effect: {reason}", options[0]);
+        assert!(idle.err.contains(&warning), "{}", idle.output());
+        let used = project.run(&[&["plan", "greet", "--agent", "chat"], &*options].concat());
+        assert!(!used.err.contains("no effect"), "{}", used.output());
+    }
+    let project = project.env("TRIALRUN_BASE_URL", "http://127.0.0.1:9");
+    let plain = project.run(&["plan", "plain.yaml", "--agent", "fake"]).exits(0);
+    assert!(!plain.err.contains("no effect"), "{}", plain.output());
 }
 
 #[test]

@@ -66,6 +66,15 @@ impl Iterator for JsonLines<'_> {
     }
 }
 
+/// Returns the problem with the line of `length` bytes at the beginning of `text` if it begins a JSON value that goes on in
+/// the following lines, without its location.
+pub(crate) fn split_value(text: &str, length: usize) -> Option<Diagnostic> {
+    let mut values = serde_json::Deserializer::from_str(text).into_iter::<Value>();
+    values.next()?.ok()?;
+    let problem = Diagnostic::error("this line is not valid JSON: the value goes on in the next line");
+    (values.byte_offset() > length).then(|| problem.help("each line is one JSON object"))
+}
+
 /// Returns the problem with a line that is not valid JSON, without its location, and the column in bytes.
 pub(crate) fn syntax_problem(error: &serde_json::Error) -> (Diagnostic, usize) {
     let text = error.to_string();

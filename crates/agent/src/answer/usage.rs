@@ -15,7 +15,7 @@ const CACHE_WRITE: [&str; 3] = ["cache_creation_input_tokens", "cache_write", "c
 const CACHED: [&str; 1] = ["cachedInputTokens"];
 const REASONING: [&str; 3] = ["reasoning_tokens", "reasoning", "reasoningTokens"];
 /// Names for the cost in US dollars.
-const COST: [&str; 2] = ["cost_usd", "costUsd"];
+pub(crate) const COST: [&str; 2] = ["cost_usd", "costUsd"];
 
 /// Returns all names of token counts.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {

@@ -5,11 +5,12 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use model::{Diagnostic, DiagnosticKind, Source, Span, nearest};
+use model::{Case, Diagnostic, DiagnosticKind, Source, Span, nearest};
 
-use super::answer::RecordedAnswer;
+use super::answer::{RecordedAnswer, RecordedEnding};
 use super::line::LineReader;
 use crate::evidence::{self, Evidence};
+use crate::json_lines::split_value;
 
 /// Content of a file of answers.
 #[derive(Debug, Default)]
@@ -79,6 +80,7 @@ impl Answers {
         let mut odd_keys = HashSet::new();
         let mut start = 0;
         for text in source.text.split_inclusive('\n') {
+            let (here, known) = (start, self.problems.len());
             let mut line = LineReader { source, start, text, problems: &mut self.problems, odd_keys: &mut odd_keys };
             start += text.len();
             if text.trim().is_empty() {
@@ -86,6 +88,13 @@ impl Answers {
             }
             let answer = line.answer();
             self.add(answer);
+            let is_broken = self.problems.get(known).is_some_and(|one| one.kind == DiagnosticKind::InvalidJson);
+            let rest = source.text.get(here..).filter(|_| is_broken).unwrap_or_default();
+            if let Some(problem) = split_value(rest, text.len()) {
+                self.problems.truncate(known);
+                self.problems.push(problem.at(source.excerpt(Span::new(here, here + text.trim_end().len()))));
+                break;
+            }
         }
         let read = self.lines.len() - before;
         let wrong = self.problems.get_mut(first..).unwrap_or_default();
@@ -135,6 +144,22 @@ impl Answers {
     pub(super) fn number_of(&self, case: &str, index: Option<usize>) -> usize {
         let by_index = || self.by_index.get(&index?);
         self.by_case.get(case).or_else(by_index).map_or(1, Vec::len)
+    }
+
+    /// Returns a warning if every line for `case` in `file` answers fewer messages than the case sends.
+    pub(super) fn shorter_than(&self, case: &Case, file: &str) -> Option<Diagnostic> {
+        let by_index = || self.by_index.get(&case.position?);
+        let lines = || self.by_case.get(&case.id).or_else(by_index).into_iter().flatten().map(|at| &self.lines[*at]);
+        let sent = if case.code.is_some() || case.user.is_some() { 0 } else { case.messages.len() };
+        let is_short = |line: &RecordedAnswer| {
+            let ends = !matches!(line.ending, RecordedEnding::Finished) || line.error.is_some();
+            line.last_message + 1 < sent && !line.is_record && !ends
+        };
+        let answered = lines().map(|line| line.last_message + 1).max().filter(|_| lines().all(is_short))?;
+        let answered = model::text::counted(answered, "message");
+        let message = format!("`{file}` answers {answered} of the case `{}`, which sends {sent}", case.id);
+        let problem = Diagnostic::warning(message).at(case.source.clone());
+        Some(problem.help("write the whole conversation under `messages` of its line; otherwise its trial is broken"))
     }
 
     /// Returns the named case that is most similar to `case`.

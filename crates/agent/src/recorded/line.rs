@@ -143,13 +143,13 @@ impl LineReader<'_> {
             let wrong = wrong.at(self.place(key));
             return self.problems.push(wrong.suggest(Some(near(key).unwrap_or("output"))));
         }
-        let misnamed = transcript::misnamed_calls(map);
+        let misnamed = transcript::misnamed_calls(map).or_else(|| calls_in_tools(map));
         for key in map.keys().filter(|key| !KEYS.contains(&key.as_str())) {
             if !self.odd_keys.contains(key)
                 && self.odd_keys.insert(key.clone())
                 && let near = nearest(key, KEYS.iter().copied().filter(|known| !map.contains_key(*known)))
                 && let calls = (misnamed == Some(key.as_str()) && !has_calls).then_some("tool_calls")
-                && let near = near.or(calls)
+                && let near = calls.or(near)
                 && near.is_some()
             {
                 let at = self.place(key);
@@ -306,11 +306,11 @@ impl LineReader<'_> {
                 "finished" => return RecordedEnding::Finished,
                 "out_of_turns" => return RecordedEnding::OutOfTurns,
                 "gave_up" => Ending::GaveUp { reason: reason() },
-                "timed_out" => Ending::TimedOut {
-                    setting: "as recorded".to_owned(),
-                    after_ms: map.get("duration_ms").and_then(Value::as_u64).unwrap_or(0),
-                    hint: None,
-                },
+                "timed_out" => {
+                    self.check_amount(map, "duration_ms");
+                    let after_ms = map.get("duration_ms").and_then(Value::as_f64).map_or(0, |ms| ms as u64);
+                    Ending::TimedOut { setting: "as recorded".to_owned(), after_ms, hint: None }
+                }
                 "provider_failed" => Ending::ProviderFailed { reason: reason() },
                 "aborted" => Ending::Aborted { reason: reason() },
                 "cancelled" => Ending::Cancelled,
@@ -345,11 +345,22 @@ impl LineReader<'_> {
             Some(other) => self.problem("usage", format!("`usage` must be an object, not {}", kind(other))),
         }
         usage.cost_usd = map.get("cost_usd").and_then(Value::as_f64).or(usage.cost_usd);
-        let costs = [map.get("cost_usd"), map.get("usage").and_then(|usage| usage.get("cost_usd"))];
-        if costs.into_iter().flatten().filter_map(Value::as_f64).any(|cost| cost < 0.0) {
-            self.problem("cost_usd", "`cost_usd` must not be negative".to_owned());
-        }
+        let of_usage = map.get("usage").and_then(Value::as_object);
+        self.check_amount(map, "cost_usd");
+        usage::COST.iter().for_each(|key| of_usage.into_iter().for_each(|usage| self.check_amount(usage, key)));
         usage
+    }
+
+    fn check_amount(&mut self, map: &Map<String, Value>, key: &str) {
+        let Some(value) = given(map, key) else { return };
+        match value.as_f64() {
+            Some(cost) if cost >= 0.0 => {}
+            Some(_) => self.problem(key, format!("`{key}` must not be negative")),
+            None => {
+                let shown = shortened(&value.to_string(), SHOWN);
+                self.problem(key, format!("`{key}` must be a number, not {shown}"));
+            }
+        }
     }
 
     /// Warns about counts whose names have a typo. Vendors have other counts, too, with names that differ more.
@@ -442,6 +453,15 @@ impl LineReader<'_> {
         };
         self.source.excerpt(Span::new(self.start + from, self.start + to))
     }
+}
+
+/// Returns the key `tools` of a line if there are calls in it, and the line says nowhere else which tools were called.
+/// A list of the tools that the agent had is kept for `expect`.
+fn calls_in_tools(map: &Map<String, Value>) -> Option<&'static str> {
+    const OF_CALLS: [&str; 5] = ["input", "args", "arguments", "result", "is_error"];
+    let is_call = |item: &Value| item["name"].is_string() && OF_CALLS.iter().any(|key| item.get(key).is_some());
+    let has_calls = map.get("tools").and_then(Value::as_array).is_some_and(|tools| tools.iter().any(is_call));
+    (has_calls && !map.contains_key("messages")).then_some("tools")
 }
 
 /// Returns the parts of a message that may be calls.

@@ -161,7 +161,7 @@ impl Agent for Recorded {
         }
         // The missing answer may be in a line that could not be read.
         if answers.may_answer(&case.id, case.position) || answers.is_broken {
-            return Vec::new();
+            return answers.shorter_than(case, file).into_iter().collect();
         }
         let missing = Diagnostic::error(format!("`{file}` has no answer for the case `{}`", case.id));
         let missing = missing.at(case.source.clone());

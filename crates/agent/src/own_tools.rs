@@ -89,6 +89,21 @@ pub(super) fn check(case: &Case, directory: &Path, state: &Arc<RunState>, owner:
     problems.into_iter().map(at_case).collect()
 }
 
+/// Returns a warning about a file that a tool of `case` names and that does not exist, for an agent that does not run it.
+pub(super) fn missing_file(case: &Case, directory: &Path) -> Option<Diagnostic> {
+    const ENDINGS: [&str; 6] = ["ts", "mts", "cts", "js", "mjs", "cjs"];
+    let file = |tool: &Json| {
+        let reference = Reference::parse(tool.as_str()?).ok()?;
+        let path = Path::new(reference.specifier());
+        let is_module = path.extension().is_some_and(|ending| ENDINGS.iter().any(|known| ending == *known));
+        let is_file = is_module && (path.starts_with(".") || path.starts_with(".."));
+        (is_file && !directory.join(path).exists()).then(|| reference.specifier().to_owned())
+    };
+    let file = case.all_tools().find_map(file)?;
+    let problem = Diagnostic::warning(format!("there is no file `{file}`, which `tools` name")).at(case.source.clone());
+    Some(problem.help("a path is relative to the directory of this file"))
+}
+
 impl OwnTools {
     /// Loads the tools of the trial's case.
     pub(super) async fn open(context: &SessionContext, owner: Owner) -> Result<Self, Breakage> {
@@ -354,6 +369,19 @@ export default [{ tools: [{ execute: () => undefined }] }];
         let Json::Array(tools) = tools else { panic!("a list") };
         harness.case.messages[0].tools = tools;
         harness
+    }
+
+    #[test]
+    fn a_missing_file_of_a_tool_is_found_without_running_it() {
+        let dir = folder();
+        let missing = |tool: &str| {
+            let case = bringing(dir.path(), json!([tool]), &json!([])).case;
+            missing_file(&case, dir.path()).map(|problem| problem.message)
+        };
+        assert_eq!(missing("./wether.js#a"), Some("there is no file `./wether.js`, which `tools` name".to_owned()));
+        for known in ["./weather.js#forecast", "./unit.ts", "weather", "package/tool.js", "Read"] {
+            assert_eq!(missing(known), None, "{known}");
+        }
     }
 
     fn met(played: &TestRun) -> bool {

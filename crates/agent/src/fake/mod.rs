@@ -18,6 +18,7 @@ use self::directive::{Directive, parse};
 use super::chat::FileAccess;
 use super::step_recorder::StepRecorder;
 use super::{Agent, CaseContext, Costs, Description, SessionContext};
+use crate::own_tools;
 use crate::session::Session;
 use crate::turn::{Turn, finished, unless_stopped};
 
@@ -77,7 +78,8 @@ impl Agent for Fake {
             Directive::Invalid { line, problem } => Some(problem.at(place(&line, context.case))),
             _ => None,
         });
-        invalid.chain(unmet).collect()
+        let lost = own_tools::missing_file(context.case, &context.state.cwd.join(context.directory));
+        invalid.chain(unmet).chain(lost).collect()
     }
 
     fn open<'a>(&'a self, session_context: SessionContext) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>> {

@@ -172,7 +172,18 @@ pub(crate) fn command(node: &Node, problems: &mut Problems) -> Option<Vec<String
     if found.as_ref().is_some_and(Vec::is_empty) {
         problems.push(node.error("`command` is empty"));
     }
+    if let NodeKind::List(items) = &node.kind {
+        problems.extend(items.first().and_then(with_arguments));
+    }
     found
+}
+
+/// Returns a warning about the first item of a command that contains arguments. A path may have spaces.
+fn with_arguments(item: &Node) -> Option<Diagnostic> {
+    let (program, rest) = item.as_str()?.trim().split_once(char::is_whitespace)?;
+    let has_arguments = !program.contains('/') || rest.trim_start().starts_with('-');
+    let problem = item.warning("the first item of `command` is the name of a program, without its arguments");
+    has_arguments.then(|| problem.help(format!("write `{program}` as an item of its own, and each argument too")))
 }
 
 /// Reads a folder, which must be inside the sandbox or the project.

@@ -21,7 +21,14 @@ pub(crate) fn words(text: &str) -> Result<Vec<String>, String> {
         }
     }
     words.extend(word);
-    Ok(words)
+    let is_name = |name: &str| {
+        let is_letter = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+        name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_') && name.chars().all(is_letter)
+    };
+    match words.first().filter(|word| word.split_once('=').is_some_and(|(name, _)| is_name(name))) {
+        Some(variable) => Err(format!("`{variable}` needs a shell, but the command is not run by a shell")),
+        None => Ok(words),
+    }
 }
 
 /// Reads up to the closing quote. In double quotes, a backslash escapes only a quote or another backslash.
@@ -63,6 +70,8 @@ mod tests {
     fn shell_only_syntax_is_rejected() {
         assert_eq!(words("cat x | sh").unwrap_err(), "`|` needs a shell, but the command is not run by a shell");
         assert_eq!(words("run $HOME").unwrap_err(), "`$` needs a shell, but the command is not run by a shell");
+        assert_eq!(words("A_1=b run").unwrap_err(), "`A_1=b` needs a shell, but the command is not run by a shell");
+        assert_eq!(words("run a=b --c=d").unwrap(), ["run", "a=b", "--c=d"]);
         assert_eq!(words("say 'hi").unwrap_err(), "a `'` is not closed");
         assert_eq!(words("say \"hi\\").unwrap_err(), "a `\"` is not closed");
     }

@@ -219,7 +219,9 @@ fn delay(node: &Node, problems: &mut Problems) -> Option<Duration> {
         && delay != Some(Duration::ZERO)
     {
         let message = format!("`delay: {number}` has no unit and is read as {number} seconds");
-        problems.push(node.warning(message).help(format!("write `{number}s`")));
+        let milliseconds = decode::as_whole(number).filter(|number| *number >= 100);
+        let other = milliseconds.map(|number| format!(" or `{number}ms`")).unwrap_or_default();
+        problems.push(node.warning(message).help(format!("write `{number}s`{other}")));
     }
     delay
 }

@@ -456,6 +456,9 @@ pub fn list<'a>(node: &'a Node, what: &str, problems: &mut Problems) -> Option<&
                 NodeKind::String(text) if what == "`expect`" && text.contains(' ') => {
                     problem.help("write an assertion for each item, such as `[{ contains: … }]`")
                 }
+                NodeKind::String(text) if text.starts_with("- ") && text.contains('\n') => {
+                    problem.help("its lines are one text: remove the `|`, the `>` or the quotes before them")
+                }
                 NodeKind::String(text) => problem.help(format!("write `[{}]`", as_items(node, text))),
                 NodeKind::Map(_) if node.source.path.ends_with(".json") => problem.help("write `[…]` around the items"),
                 NodeKind::Map(_) => problem.help("begin each item with `-`, or write `[…]`"),
@@ -735,6 +738,8 @@ mod tests {
         assert_eq!(help("\"smoke,slow\"", "smoke,slow"), "write `[\"smoke\", \"slow\"]`");
         assert_eq!(help("smoke]", "smoke]"), "write `[smoke]`");
         assert_eq!(help("Hello, how are you", "Hello, how are you"), "write `[\"Hello, how are you\"]`");
+        let lines = help("|\n  - a\n  - b\n", "- a\n- b\n");
+        assert_eq!(lines, "its lines are one text: remove the `|`, the `>` or the quotes before them");
     }
 
     #[test]

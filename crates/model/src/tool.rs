@@ -126,10 +126,12 @@ pub fn find(name: &str) -> Option<&'static Tool> {
 }
 
 /// Returns the canonical tool that differs from `name` in one letter, or in the order of two. The names of other tools are
-/// not known, so a plural and a name that differs only in the case of its letters may be right.
+/// not known, so a plural and a name that differs only in the case of its letters may be right. A name of three letters
+/// is only misspelt if its first letter is right.
 pub fn misspelt(name: &str) -> Option<&'static str> {
-    let known = || TOOLS.iter().map(|tool| tool.name);
-    if name.len() < 4 || known().any(|tool| tool.eq_ignore_ascii_case(name.strip_suffix('s').unwrap_or(name))) {
+    let is_alike = |tool: &&str| name.len() > 3 || tool.chars().next() == name.chars().next();
+    let known = || TOOLS.iter().map(|tool| tool.name).filter(is_alike);
+    if name.len() < 3 || known().any(|tool| tool.eq_ignore_ascii_case(name.strip_suffix('s').unwrap_or(name))) {
         return None;
     }
     known().find(|tool| tool.len() > 3 && is_one_mistake(name, tool))

@@ -137,6 +137,8 @@ mod tests {
             ("Bsah(git *)", Some("Bash")),
             ("WebFeth", Some("WebFetch")),
             ("Writte", Some("Write")),
+            ("Bsh", Some("Bash")),
+            ("Ask", None),
             ("Edit", None),
             ("Tasks", None),
             ("read", None),

@@ -8,7 +8,7 @@ use model::decode::Problems;
 use model::{Diagnostic, Node, NodeKind, Source, Span, Spanned, unusual_separator};
 
 use super::comment::cutting;
-use super::error::explain;
+use super::error::{explain, located, next_line};
 use super::scalar::{core_tagged, plain};
 
 /// Maximum number of values that anchors and aliases may add to one document. A page of shared fixtures needs several
@@ -327,6 +327,10 @@ impl<'a> Builder<'a> {
             // The parser points to the comment; the mistake is on the line after it.
             at += next_line(self.source.text.get(at..).unwrap_or_default());
         }
+        if let Some((problem, place)) = located(error.kind(), &self.source.text, at) {
+            self.problems.push(problem.at(self.source.excerpt(place)));
+            return;
+        }
         if let Some(first) = self.first_without_key(at) {
             return self.error(first, "this line has no `key: value`", Some("write a key, `: ` and its value"));
         }
@@ -439,19 +443,6 @@ impl<'a> Builder<'a> {
             source: Arc::clone(self.source),
         })
     }
-}
-
-/// Returns the offset of the next line in `text` that is neither empty nor a comment, without its indentation.
-fn next_line(text: &str) -> usize {
-    let mut offset = 0;
-    for line in text.split_inclusive('\n') {
-        let content = line.trim_start();
-        if offset > 0 && !content.is_empty() && !content.starts_with('#') {
-            return offset + line.len() - content.len();
-        }
-        offset += line.len();
-    }
-    0
 }
 
 /// Checks for duplicate keys. Most maps have few keys, and comparing them pairwise is much cheaper than a hash table.

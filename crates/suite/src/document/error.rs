@@ -63,6 +63,58 @@ pub(super) fn explain(kind: &ErrorKind) -> (Option<&'static str>, Option<&'stati
     }
 }
 
+/// Returns the problem with its place if the parser points to something else than the mistake, or the text at `at` says
+/// more than the error.
+pub(super) fn located(kind: &ErrorKind, text: &str, at: usize) -> Option<(Diagnostic, Span)> {
+    let (before, rest) = text.split_at_checked(at)?;
+    match kind {
+        ErrorKind::InvalidQuotedScalarIndent if rest.trim().is_empty() => {
+            let quote = open_quote(before)?;
+            Some((Diagnostic::error("a quote is never closed"), Span::new(quote, quote + 1)))
+        }
+        ErrorKind::ExpectedBlockSequenceEntry => {
+            let key = rest.lines().next()?.split_once(':')?.0.trim_end();
+            let is_key = key.starts_with(char::is_alphanumeric)
+                && key.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-'));
+            let problem = Diagnostic::error(format!("`{key}` has the indentation of the list above, not of its items"));
+            let problem = problem.help("give it the indentation of the other keys of the item, if it belongs to it");
+            is_key.then(|| (problem, Span::new(at, at + key.len())))
+        }
+        _ => None,
+    }
+}
+
+/// Returns the last quote in `text` that opens a string, or an earlier one on its line that is not closed.
+fn open_quote(text: &str) -> Option<usize> {
+    let is_opening = |at: &usize| text[..*at].is_empty() || text[..*at].ends_with([' ', '\t', '\n', '[', '{', '(']);
+    let last = text.rmatch_indices(['"', '\'']).map(|(at, _)| at).find(is_opening)?;
+    let start = text[..last].rfind('\n').map_or(0, |end| end + 1);
+    let mut closed = start;
+    for (at, quote) in text[start..last].match_indices(['"', '\'']).map(|(at, quote)| (start + at, quote)) {
+        if at < closed || !is_opening(&at) {
+            continue;
+        }
+        match text[at + 1..].find(quote) {
+            Some(end) => closed = at + end + 2,
+            None => return Some(at),
+        }
+    }
+    Some(last)
+}
+
+/// Returns the offset of the next line in `text` that is neither empty nor a comment, without its indentation.
+pub(super) fn next_line(text: &str) -> usize {
+    let mut offset = 0;
+    for line in text.split_inclusive('\n') {
+        let content = line.trim_start();
+        if offset > 0 && !content.is_empty() && !content.starts_with('#') {
+            return offset + line.len() - content.len();
+        }
+        offset += line.len();
+    }
+    0
+}
+
 /// Reports a JSON error in `text`, which starts at the byte `start` of `source`.
 pub(super) fn json_error(source: &Source, start: usize, text: &str, error: &serde_json::Error) -> Diagnostic {
     let line_start = text.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum::<usize>();

@@ -166,6 +166,10 @@ pub fn read_json_lines(source: &Arc<Source>, problems: &mut Problems) -> Vec<Nod
         }
         match serde_json::from_str::<serde::de::IgnoredAny>(text) {
             Ok(_) => nodes.extend(read_part(source, range, Language::Yaml, problems)),
+            Err(_) if let Some(problem) = split_value(source, range.start) => {
+                problems.push(problem);
+                break;
+            }
             Err(error) => {
                 let at = range.start + error.column().saturating_sub(1);
                 problems.push(json_problem(source, &error, at));
@@ -173,6 +177,17 @@ pub fn read_json_lines(source: &Arc<Source>, problems: &mut Problems) -> Vec<Nod
         }
     }
     nodes
+}
+
+/// Returns the problem with a JSON value at `start` that goes on in the following lines.
+fn split_value(source: &Arc<Source>, start: usize) -> Option<Diagnostic> {
+    let rest = source.text.get(start..)?;
+    let mut values = serde_json::Deserializer::from_str(rest).into_iter::<serde::de::IgnoredAny>();
+    values.next()?.ok()?;
+    let line = rest.lines().next()?;
+    let problem = Diagnostic::error("this JSON value goes on in the next line");
+    let problem = problem.at(source.excerpt(Span::new(start, start + line.len())));
+    (values.byte_offset() > line.len()).then(|| problem.help("write each value in one line"))
 }
 
 #[cfg(test)]

@@ -104,7 +104,7 @@ fn cases(path: &Path, content: Content, library: &Library, problems: &mut Proble
         let has_title = file_defaults.front.get("title").is_some();
         let rows = rows::read(table, directory(path), library, problems);
         nodes.extend(rows.into_iter().map(|row| case_of_row(row, has_title)));
-    } else if nodes.is_empty() {
+    } else if nodes.is_empty() && !problems.iter().any(Diagnostic::is_error) {
         problems.push(root.warning("the file has no cases"));
     }
     let mut drafts = read_all(&file_defaults, nodes, problems);

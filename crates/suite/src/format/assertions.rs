@@ -9,6 +9,9 @@ use model::{Arguments, AssertionScope, AssertionSpec, Diagnostic, Node, NodeKind
 
 use super::foreign::share;
 
+/// Keys with which other programs deny an assertion.
+const DENYING: [&str; 5] = ["negate", "negated", "not", "invert", "inverse"];
+
 /// Keys of an entry besides its type and arguments.
 const BESIDE: [&str; 3] = ["id", "weight", "title"];
 
@@ -82,6 +85,10 @@ fn entry(item: &Node, problems: &mut Problems) -> Option<AssertionSpec> {
         // `typ: contains` has no arguments.
         && !(value.as_str().is_some() && model::nearest(&kind.value, ["type"]).is_some())
     {
+        if let Some(problem) = spaced(&kind, item) {
+            problems.push(problem);
+            return None;
+        }
         let id = fields.text("id", problems);
         let weight = fields.positive("weight", problems);
         return Some(spec(item, id.unwrap_or_default(), kind, weight, Arguments::Brief(value)));
@@ -104,7 +111,20 @@ fn entry(item: &Node, problems: &mut Problems) -> Option<AssertionSpec> {
     let place = fields.get("type");
     let weight = fields.positive("weight", problems);
     let kind = Spanned::new(kind?, place?.span);
+    if let Some(problem) = spaced(&kind, item) {
+        problems.push(problem);
+        return None;
+    }
     Some(spec(item, id, kind, weight, Arguments::Fields))
+}
+
+/// Returns the problem with a type that has a space at its beginning or its end.
+fn spaced(kind: &Spanned<String>, item: &Node) -> Option<Diagnostic> {
+    let name = kind.value.trim();
+    let is_name = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_');
+    let problem = Diagnostic::error(format!("unknown assertion type `{}`", kind.value));
+    let problem = problem.at(item.source.excerpt(kind.span)).help(format!("write `{name}` without the space"));
+    (is_name && name != kind.value).then_some(problem)
 }
 
 /// Returns the only key of an entry besides the common ones, with its value.
@@ -119,6 +139,11 @@ fn single_key(fields: &mut Fields<'_>) -> Option<(Spanned<String>, Node)> {
 
 /// Returns the problem with an entry that has other keys beside the one for its type: `file_exists: a.txt` and `text`.
 fn several_keys(fields: &Fields<'_>) -> Option<Diagnostic> {
+    if let Some((key, _)) = fields.unread().find(|(key, _)| DENYING.contains(&&*key.value)) {
+        let problem = Diagnostic::error(format!("an assertion has no key `{}`", key.value));
+        let problem = problem.at(fields.node().source.excerpt(key.span));
+        return Some(problem.help("write the assertion that denies it, such as `not_contains` or `tool_not_called`"));
+    }
     let mut unread = fields.unread();
     let (kind, _) = unread.next()?;
     let others: Vec<String> = unread.map(|(key, _)| format!("`{}`", key.value)).collect();

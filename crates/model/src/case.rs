@@ -151,8 +151,8 @@ pub struct Case {
     pub expected_schema: Option<Value>,
     /// Condition under which the record keeps the variables.
     pub log_vars: LogVars,
-    /// File that contains the row from which the case was made, if that is another file.
-    pub table: Option<Arc<str>>,
+    /// Row from which the case was made, if it is in another file.
+    pub table: Option<Excerpt>,
     /// Position in the file, from 0, for formats whose readers count cases.
     pub position: Option<usize>,
     /// Text to append to the agent's system prompt.

@@ -67,7 +67,7 @@ pub fn of_suites(session: &Session, trials: &[PlannedTrial]) -> BTreeMap<PathBuf
     for trial in first_of_each_case(trials) {
         let paths = &mut suites.entry(trial.file.to_path_buf()).or_default().paths;
         paths.extend(trial.case.subject.skill().and_then(|skill| skill.directory.clone()));
-        let written = trial.argument.iter().chain(&trial.case.table);
+        let written = trial.argument.iter().chain(trial.case.table.iter().map(|row| &row.file));
         paths.extend(written.map(|file| normalize(&session.cwd.join(&**file))).filter(|file| file.is_file()));
         for written in [trial.argument.as_deref(), trial.arm.model.as_deref()].into_iter().flatten() {
             paths.extend(existing(written, &session.cwd));

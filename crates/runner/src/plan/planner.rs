@@ -31,7 +31,7 @@ pub(super) struct Planner<'a> {
     /// Arguments of agents as shown in the names of arms, by the agents as the user wrote them.
     shown_arguments: HashMap<String, String>,
     /// First case of a table with an empty text, by the problem.
-    first_cases: HashMap<String, String>,
+    first_cases: HashMap<String, (String, Excerpt)>,
     /// Path of the last suite and its folder.
     last_suite: Option<(Arc<Path>, Arc<Path>)>,
     /// State of the run.
@@ -147,9 +147,16 @@ impl<'a> Planner<'a> {
         }
         let mut case = Case::clone(case);
         for mut problem in own {
-            if case.table.is_some() && problem.kind == DiagnosticKind::EmptyText {
-                let first = self.first_cases.entry(problem.to_string()).or_insert_with(|| case.id.clone());
+            if let (Some(row), DiagnosticKind::EmptyText) = (&case.table, &problem.kind) {
+                let first = self.first_cases.entry(problem.to_string());
+                let (first, row) = &*first.or_insert_with(|| (case.id.clone(), row.clone()));
                 problem.help.push(format!("the first case with this problem is `{first}`"));
+                // A cell of the row is empty.
+                let filled = problem.source.take_if(|place| place.text.contains("{{"));
+                if let Some(filled) = filled {
+                    problem.help.push(format!("this row fills the text at {filled}"));
+                    problem.source = Some(row.clone());
+                }
             }
             if !case.broken.iter().any(|known| *known == problem || problem.follows_from(known)) {
                 case.broken.push(problem);

@@ -139,7 +139,7 @@ fn read(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Vec
         };
         case.fails_alone = true;
         case.broken.append(&mut reading.found);
-        case.table = Some(library.shown(&path).into());
+        case.table = Some(row.excerpt());
         cases.push(Arc::new(case));
     }
     problems.extend(whole);

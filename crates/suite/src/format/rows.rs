@@ -1,5 +1,7 @@
 //! `cases`: rows of data. A file that has them is read once per row, and its templates are filled in from the columns.
 
+mod placeholder;
+
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
@@ -8,6 +10,7 @@ use model::decode::{self, Problems};
 use model::{Case, Diagnostic, DiagnosticKind, Excerpt, Node, NodeKind, Source};
 use template::{Ambient, Variables, may_be_template};
 
+use self::placeholder::{explain_placeholders, report_open_braces, report_other_placeholders};
 use super::SuiteFile;
 use crate::document::{self, Language};
 use crate::library::Library;
@@ -85,8 +88,8 @@ impl CaseReader {
                 if !is_named {
                     case.id = format!("{} [{}]", case.id, row.name);
                 }
-                let table = row.values.excerpt().file;
-                case.table = (table != case.source.file).then_some(table);
+                let place = row.values.excerpt();
+                case.table = (place.file != case.source.file).then_some(place);
                 (index, case)
             }));
             reported.add(index, found);
@@ -116,15 +119,6 @@ impl CaseReader {
             }
         }
         cases.into_iter().map(|(_, case)| Arc::new(case)).collect()
-    }
-}
-
-/// Says how the placeholders of mocks are written where templates are filled in from columns.
-fn explain_placeholders(root: &Node, problems: &mut Problems) {
-    let has_mocks = root.get("mcp_servers").or_else(|| root.get("mock_commands")).is_some();
-    for problem in problems.iter_mut().filter(|problem| has_mocks && problem.message == "unknown variable `input`") {
-        let help = "in a file with `cases`, a placeholder of a mock is written `{{ '{{input.NAME}}' }}`";
-        problem.help.insert(0, help.to_owned());
     }
 }
 
@@ -213,88 +207,6 @@ fn collect_placeholders<'n>(node: &'n Node, found: &mut Vec<(&'n Node, &'n str)>
     }
 }
 
-/// Warns about `{{ column }` in `node`: without its last brace, it is not replaced. If another placeholder follows, it is
-/// an error anyway.
-fn report_open_braces(node: &Node, rows: &[Row], problems: &mut Problems) {
-    match &node.kind {
-        NodeKind::String(text) => {
-            let is_column = |name: &str| rows.first().is_some_and(|row| row.values.get(name).is_some());
-            let opened = text.match_indices("{{").map(|(at, _)| &text[at + 2..]);
-            let mut opened = opened.filter(|rest| !rest.contains("}}")).filter_map(|rest| rest.split_once('}'));
-            let column = |inside: &str| inside.split('|').next().unwrap_or(inside).trim().to_owned();
-            let open = opened.find(|(inside, _)| is_column(&column(inside)));
-            if let Some((inside, _)) = open {
-                let name = column(inside);
-                let problem = node.warning(format!("this `{{{{` of the column `{name}` is not closed, so it is text"));
-                problems.push(problem.help(format!("write `{{{{ {} }}}}`", inside.trim())));
-            }
-        }
-        NodeKind::List(items) => items.iter().for_each(|item| report_open_braces(item, rows, problems)),
-        NodeKind::Map(entries) => entries.iter().for_each(|(_, value)| report_open_braces(value, rows, problems)),
-        _ => {}
-    }
-}
-
-/// Warns about the first placeholder of each column in the form of another language, such as `{column}`: only
-/// `{{ column }}` is replaced. Other texts than those of assertions may be meant for the agent, so they count only if
-/// the column is used nowhere.
-fn report_other_placeholders(root: &Node, rows: &[Row], problems: &mut Problems) {
-    let Some(NodeKind::Map(columns)) = rows.first().map(|row| &row.values.kind) else { return };
-    let (mut texts, mut expected) = (Vec::new(), Vec::new());
-    collect_texts(root, &mut texts);
-    collect_expected(root, &mut expected);
-    for (column, _) in columns.iter().filter(|(column, _)| column.value.chars().count() > 1) {
-        let name = &*column.value;
-        let fills = |(_, text): &(&Node, &str)| {
-            text.split("{{").skip(1).any(|rest| rest.split("}}").next().is_some_and(|inside| inside.contains(name)))
-        };
-        let all = if texts.iter().any(fills) { &expected } else { &texts };
-        let Some((node, other)) = all.iter().find_map(|(node, text)| Some((node, other_placeholder(text, name)?)))
-        else {
-            continue;
-        };
-        let problem = node.warning(format!("`{other}` is not replaced by the column `{name}`, so it is text"));
-        problems.push(problem.help(format!("write `{{{{ {name} }}}}`")));
-    }
-}
-
-/// Returns the placeholder for the variable `name` in `text` that is written as in another language.
-pub(super) fn other_placeholder(text: &str, name: &str) -> Option<String> {
-    let others = [
-        format!("${{{name}}}"),
-        format!("{{{name}}}"),
-        format!("{{ {name} }}"),
-        format!("<{name}>"),
-        format!("%({name})s"),
-    ];
-    let is_alone = || text.strip_prefix('$') == Some(name) || text.strip_prefix(':') == Some(name);
-    let plain = text.replace("{{", "").replace("}}", "");
-    let written = others.into_iter().find(|other| plain.contains(other));
-    written.or_else(|| is_alone().then(|| text.to_owned()))
-}
-
-/// Adds the strings in the assertions of `node`.
-fn collect_expected<'n>(node: &'n Node, found: &mut Vec<(&'n Node, &'n str)>) {
-    match &node.kind {
-        NodeKind::List(items) => items.iter().for_each(|item| collect_expected(item, found)),
-        NodeKind::Map(entries) => entries.iter().for_each(|(key, value)| match &*key.value {
-            "assertions" | "expect" | "output" => collect_texts(value, found),
-            _ => collect_expected(value, found),
-        }),
-        _ => {}
-    }
-}
-
-/// Adds the strings in `node`.
-fn collect_texts<'n>(node: &'n Node, found: &mut Vec<(&'n Node, &'n str)>) {
-    match &node.kind {
-        NodeKind::String(text) => found.push((node, text)),
-        NodeKind::List(items) => items.iter().for_each(|item| collect_texts(item, found)),
-        NodeKind::Map(entries) => entries.iter().for_each(|(_, value)| collect_texts(value, found)),
-        _ => {}
-    }
-}
-
 /// Problems found in the cases for rows, without duplicates, with the indexes of the affected rows.
 #[derive(Default)]
 struct Reported {
@@ -306,13 +218,22 @@ struct Reported {
 impl Reported {
     fn add(&mut self, row: usize, problems: Problems) {
         for problem in problems {
-            let at = *self.places.entry(problem.to_string()).or_insert(self.problems.len());
+            let at = *self.places.entry(without_value(&problem)).or_insert(self.problems.len());
             match self.problems.get_mut(at) {
                 Some((_, rows)) if rows.last() == Some(&row) => {}
                 Some((_, rows)) => rows.push(row),
                 None => self.problems.push((problem, vec![row])),
             }
         }
+    }
+}
+
+/// Returns what the problems with the different values of one template have in common.
+fn without_value(problem: &Diagnostic) -> String {
+    let text = problem.to_string();
+    match text.rsplit_once(", not `") {
+        Some((before, _)) if is_about_value(problem) => before.to_owned(),
+        _ => text,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use model::decode::{Fields, Problems};
+use model::decode::{Fields, Problems, text};
 use model::{Diagnostic, Node, NodeKind};
 
 use super::Setting;
@@ -54,7 +54,14 @@ pub fn read(
 ) -> (Vec<ProjectAgent>, Option<Setting<String>>) {
     let mut agents = Vec::new();
     let mut default = None;
-    if let Some(node) = fields.get("agents") {
+    let (mut several, mut single) = (fields.get("agents"), fields.get("agent"));
+    let mut key = "agents";
+    if let Some(problem) = swapped(several, single, fields) {
+        problems.push(problem);
+        std::mem::swap(&mut several, &mut single);
+        key = "agent";
+    }
+    if let Some(node) = several {
         match &node.kind {
             NodeKind::Map(entries) => {
                 for (name, node) in entries {
@@ -62,7 +69,7 @@ pub fn read(
                     if let Some(problem) = wrong_name(&name.value) {
                         problems.push(Diagnostic::error(problem).at(place()));
                     }
-                    let missing = take_below(missing, &["agents", &name.value]);
+                    let missing = take_below(missing, &[key, &name.value]);
                     agents.extend(agent(name.value.clone(), node, missing, root, problems));
                 }
             }
@@ -79,13 +86,13 @@ pub fn read(
     if let [only] = agents.as_slice() {
         default = Some(Setting { value: only.name.clone(), source: only.node.excerpt() });
     }
-    match fields.get("agent") {
-        Some(Node { kind: NodeKind::String(_), .. }) => {
-            let name = fields.text("agent", problems).map(|name| match agents.iter().any(|own| own.name == name) {
+    match single {
+        Some(node @ Node { kind: NodeKind::String(_), .. }) => {
+            let name = text(node, "`agent`", problems).map(|name| match agents.iter().any(|own| own.name == name) {
                 true => name,
                 false => model_name::agent(name, root),
             });
-            default = super::setting(name, "agent", fields);
+            default = name.map(|value| Setting { value, source: node.excerpt() });
         }
         Some(node) => {
             let kind = node.get("type").and_then(Node::as_str);
@@ -104,6 +111,25 @@ pub fn read(
         None => {}
     }
     (agents, default)
+}
+
+/// Returns the problem with a key that is written for the other one: a single agent under `agents`, or several under
+/// `agent`.
+fn swapped(several: Option<&Node>, single: Option<&Node>, fields: &Fields<'_>) -> Option<Diagnostic> {
+    let has_type = |node: &Node| node.get("type").is_some_and(|kind| kind.as_str().is_some());
+    let (key, meant, message) = match (several, single) {
+        (Some(node), None) if node.as_str().is_some() || has_type(node) => {
+            ("agents", "agent", "`agents` is a map of agents, by their names, and this is one agent")
+        }
+        (None, Some(Node { kind: NodeKind::Map(entries), .. }))
+            if !entries.is_empty() && entries.iter().all(|(_, agent)| has_type(agent)) =>
+        {
+            ("agent", "agents", "`agent` is one agent, and this is a map of agents, by their names")
+        }
+        _ => return None,
+    };
+    let place = fields.node().source.excerpt(fields.key_span(key)?);
+    Some(Diagnostic::error(message).at(place).suggest(Some(meant)))
 }
 
 /// Returns the agent in an item of a list, with its name.

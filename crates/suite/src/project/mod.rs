@@ -262,7 +262,8 @@ impl Project {
         problems: &mut Problems,
     ) {
         let (agents, default) = agents::read(fields, &self.root, missing, problems);
-        let is_chosen = fields.get("agent").is_some();
+        let chosen = fields.get("agent").map(Node::excerpt);
+        let is_chosen = chosen.is_some() && default.as_ref().map(|default| &default.source) == chosen.as_ref();
         match &self.defaults.agent {
             Some(_) if is_chosen => {
                 let what = "`agent` and `agent` in `defaults`";
@@ -303,8 +304,16 @@ impl Project {
     }
 }
 
-/// Returns the folder, and warns if it does not exist.
+/// Returns the folder, and warns if it does not exist. A pattern for files is an error.
 fn there(folder: Setting<PathBuf>, cwd: &Path, problems: &mut Problems) -> PathBuf {
+    let is_plain = |part: &std::path::Component<'_>| !part.as_os_str().to_string_lossy().contains('*');
+    let base: PathBuf = folder.value.components().take_while(is_plain).collect();
+    if base != folder.value && !folder.value.exists() {
+        let message = format!("`{}` is a pattern, and a directory is needed", shown(&folder.value, cwd));
+        let base_shown = shown(&base, cwd);
+        problems.push(Diagnostic::error(message).at(folder.source).help(format!("write `{base_shown}`")));
+        return base;
+    }
     if !folder.value.exists() {
         let message = format!("there is no directory `{}`", shown(&folder.value, cwd));
         let beside = folder.value.parent().map(names_in).unwrap_or_default();

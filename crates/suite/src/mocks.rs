@@ -229,6 +229,9 @@ fn report_variables(node: &Node, problems: &mut Problems) {
 
 fn mocked_tools(node: &Node, directory: &Path, problems: &mut Problems) -> Vec<MockedTool> {
     let entries = named(node, "`tools`", is_name, with_hyphens, problems);
+    if let Some(tools) = names::of_list(node) {
+        return tools;
+    }
     entries.into_iter().filter_map(|(name, node)| tool(name, node, directory, problems)).collect()
 }
 
@@ -413,10 +416,8 @@ fn program_of(written: &str) -> &str {
 
 fn commands(node: &Node, directory: &Path, problems: &mut Problems) -> Vec<MockedTool> {
     let entries = named(node, "`mock_commands`", is_program, |name| program_of(name).to_owned(), problems);
-    if let NodeKind::List(items) = &node.kind {
-        // Assertions about these programs are right.
-        let programs = items.iter().filter_map(Node::as_str);
-        return programs.map(|name| MockedTool { name: name.to_owned(), ..MockedTool::default() }).collect();
+    if let Some(programs) = names::of_list(node) {
+        return programs;
     }
     let command = |(name, node): (&str, &Node)| {
         let name = program_of(name);

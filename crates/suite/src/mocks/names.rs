@@ -4,7 +4,18 @@ use std::path::Path;
 
 use mock::{Mistake, Scope, named_files};
 use model::decode::Problems;
-use model::{Diagnostic, Node, NodeKind, Severity, Source, Span, nearest};
+use model::{Diagnostic, MockedTool, Node, NodeKind, Severity, Source, Span, nearest};
+
+/// Returns the tools or programs in a list that is written in place of a map, only with their names: assertions about them
+/// are right.
+pub(super) fn of_list(node: &Node) -> Option<Vec<MockedTool>> {
+    let NodeKind::List(items) = &node.kind else { return None };
+    let name = |item: &Node| match &item.kind {
+        NodeKind::Map(entries) if entries.len() == 1 => entries.first().map(|(name, _)| name.value.clone()),
+        _ => item.get("name").unwrap_or(item).as_str().map(str::to_owned),
+    };
+    Some(items.iter().filter_map(name).map(|name| MockedTool { name, ..MockedTool::default() }).collect())
+}
 
 /// Keys with the texts of an answer.
 const TEXTS: [&str; 5] = ["answer", "error", "stdout", "stderr", "play"];

@@ -117,7 +117,8 @@ impl KeyLog {
                 Unknown::Ignored(consequence) => self.add(full, Treatment::Ignored, Some(consequence), place()),
                 Unknown::Refused(consequence) => {
                     let problem = Diagnostic::error(format!("`{key}` is not supported: {consequence}"));
-                    broken.push(problem.at(place()));
+                    let kind = DiagnosticKind::UnknownKey { key: key.to_owned(), meant: None };
+                    broken.push(problem.at(place()).of(kind));
                     self.add(full, Treatment::Refused, Some(consequence), place());
                 }
             }

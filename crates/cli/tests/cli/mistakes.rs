@@ -219,5 +219,6 @@ fn mistakes_in_suites_of_other_tools_are_reported_once_where_they_are() {
     hold("promptfoo", &["promptfooconfig.yaml"]);
     hold("waza", &["eval.yaml"]);
     hold("vally", &["eval.yaml"]);
+    hold("experiment", &["experiment.yaml"]);
     hold("deepeval", &["picnics.yaml"]);
 }

@@ -63,8 +63,11 @@ impl<'a> Reading<'a> {
                 broken.push(Diagnostic::error(format!("`{key}` is not supported: {consequence}")).at(place));
             }
         }
-        misspelt.into_iter().for_each(|problem| add_unknown_key(fields.node(), problem, &mut self.found));
-        self.found.extend(broken);
+        let (known, unknown): (Problems, Problems) =
+            broken.into_iter().partition(|problem| is_one_of(refused, problem));
+        let unknown = misspelt.into_iter().chain(unknown);
+        unknown.for_each(|problem| add_unknown_key(fields.node(), problem, &mut self.found));
+        self.found.extend(known);
     }
 
     /// Reports the first key of a grader that belongs to its `config`, whose keys `config` has read, in place of the
@@ -105,6 +108,15 @@ impl<'a> Reading<'a> {
     /// Returns the path that `written` means.
     pub(super) fn path_of(&self, written: &str) -> PathBuf {
         path::resolve(&self.directory, written)
+    }
+
+    /// Reports a path that is not in the sandbox.
+    pub(super) fn check_path(&mut self, path: &Node) {
+        let written = path.as_str().unwrap_or_default();
+        if let Err(fault) = path::inside_sandbox(written) {
+            let problem = path.error(format!("`{written}` {fault}"));
+            self.found.push(problem.help("write a path relative to the working directory"));
+        }
     }
 
     /// Reads the text file `written`, or reports that it cannot be read.

@@ -43,7 +43,9 @@ fn is_suite(file: &SuiteFile<'_>) -> bool {
 /// Returns `true` for an experiment. It names suites that are also found on their own, so it is read only if it is named.
 fn is_experiment(file: &SuiteFile<'_>) -> bool {
     let has = |key: &str| file.root.get(key).is_some();
-    has("evals") && (has("variants") || has("matrix"))
+    let has_variants = has("variants") || has("matrix");
+    // One of the keys may be misspelt.
+    (has("evals") && has_variants) || (has("baseline") && has("vary") && (has("evals") || has_variants))
 }
 
 fn read(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Vec<Arc<Case>> {

@@ -6,13 +6,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use globset::GlobBuilder;
-use model::decode::Fields;
+use model::decode::{Fields, Problems, add_missing_key};
 use model::{Case, Node, NodeKind, Spanned, WITH_SKILL, WITHOUT_SKILL, nearest};
 use serde_json::{Map, Value};
 
 use super::NAME;
 use crate::document;
 use crate::format::foreign::{Keys, Names, Reading, map, text};
+use crate::path;
 
 /// Reference to the folder of a suite.
 const PARENT: &str = "${eval.parent}";
@@ -75,7 +76,9 @@ impl Reading<'_> {
     pub(super) fn experiment(&mut self, root: &Node) -> Vec<Case> {
         let Some(mut fields) = Fields::of(root, "the experiment", &mut self.found) else { return Vec::new() };
         fields.any_text("name", &mut self.found);
-        let evals = fields.texts("evals", &mut self.found).unwrap_or_default();
+        fields.require("evals", &mut self.found);
+        fields.texts("evals", &mut self.found);
+        let evals = fields.list("evals", &mut Problems::new());
         let vary = fields.texts("vary", &mut self.found).unwrap_or_default();
         let baseline = fields.required_text("baseline", &mut self.found);
         let shared = fields.get("overrides").map(|node| self.entries(node, "overrides")).unwrap_or_default();
@@ -83,12 +86,14 @@ impl Reading<'_> {
         let refused = [("matrix", "its cells are not generated; write them as `variants`")];
         self.close(&fields, "", &[("description", "it describes the experiment")], &refused);
         if variants.len() < 2 && root.get("matrix").is_none() {
-            self.found.push(root.error("an experiment needs at least two `variants`"));
+            let problem = root.error("an experiment needs at least two `variants`").of_missing(&["variants"]);
+            add_missing_key(problem, &mut self.found);
         }
         self.check_pointers(root.get("vary"), &variants);
         if let Some(name) = &baseline {
             match variants.iter().find(|variant| variant.name == *name) {
                 Some(first) => self.check_drift(first, &variants, &vary),
+                None if variants.is_empty() => {}
                 None => {
                     let near = nearest(name, variants.iter().map(|variant| variant.name.as_str()));
                     let place = root.get("baseline").unwrap_or(root);
@@ -96,7 +101,7 @@ impl Reading<'_> {
                 }
             }
         }
-        let files = self.suites(&evals, root.get("evals").unwrap_or(root));
+        let files = evals.map(|evals| self.suites(evals, root.get("evals").unwrap_or(root))).unwrap_or_default();
         let is_alone = files.len() == 1;
         let mut cases = Vec::new();
         let mut names = Names::default();
@@ -198,9 +203,9 @@ impl Reading<'_> {
     }
 
     /// Returns the suites that the patterns name, sorted by path.
-    fn suites(&mut self, patterns: &[String], place: &Node) -> Vec<PathBuf> {
-        let mut files = BTreeSet::new();
-        for pattern in patterns {
+    fn suites(&mut self, patterns: &[Node], list: &Node) -> Vec<PathBuf> {
+        let (mut files, known) = (BTreeSet::new(), self.found.len());
+        for (place, pattern) in patterns.iter().filter_map(|item| Some((item, item.as_str()?))) {
             let full = self.path_of(pattern);
             if full.is_file() {
                 files.insert(full);
@@ -209,6 +214,11 @@ impl Reading<'_> {
             let is_plain =
                 |part: &std::path::Component<'_>| !part.as_os_str().to_string_lossy().contains(['*', '?', '[', '{']);
             let base: PathBuf = full.components().take_while(is_plain).collect();
+            if base == full {
+                let near = path::near(&full, pattern);
+                self.found.push(place.error(format!("there is no file `{pattern}`")).suggest(near.as_deref()));
+                continue;
+            }
             let glob = GlobBuilder::new(&full.to_string_lossy()).literal_separator(true).build();
             let Ok(glob) = glob.map(|glob| glob.compile_matcher()) else {
                 self.found.push(place.error(format!("`{pattern}` is not a valid pattern")));
@@ -217,8 +227,8 @@ impl Reading<'_> {
             let entries = walkdir::WalkDir::new(base).into_iter().flatten().map(walkdir::DirEntry::into_path);
             files.extend(entries.filter(|path| glob.is_match(path) && path.is_file()));
         }
-        if files.is_empty() {
-            self.found.push(place.error("no suite matches `evals`"));
+        if files.is_empty() && self.found.len() == known {
+            self.found.push(list.error("no suite matches `evals`"));
         }
         files.into_iter().collect()
     }

@@ -1,7 +1,7 @@
 //! Graders, each of which becomes an assertion.
 
 use model::decode::{Fields, Problems};
-use model::{AssertionSpec, Diagnostic, Node, NodeKind, UserMessage, nearest};
+use model::{AssertionSpec, Node, NodeKind, UserMessage, nearest};
 
 use super::settings::{Settings, duration};
 use crate::coverage::Treatment;
@@ -57,7 +57,7 @@ impl Entry<'_> {
 }
 
 /// Types of graders, with a reason for those that are undecided.
-const TYPES: [(&str, Option<&str>); 38] = [
+pub(super) const TYPES: [(&str, Option<&str>); 38] = [
     ("completed", None),
     ("exit-success", None),
     ("error-count", None),
@@ -121,8 +121,11 @@ impl Reading<'_> {
         self.close(&fields, "stimuli[].graders[]", &[("description", "it describes the grader")], &[] as &Keys<'_>);
         let Some(kind) = kind else { return };
         let known = TYPES.iter().find(|(known, _)| *known == kind);
+        let is_of_output = |known: &&str| known.strip_prefix("output-") == Some(&kind);
+        let mut names = TYPES.iter().map(|(known, _)| *known);
+        let near = names.clone().find(is_of_output).or_else(|| nearest(&kind, names.by_ref()));
         if known.is_none()
-            && let Some(near) = nearest(&kind, TYPES.iter().map(|(known, _)| *known))
+            && let Some(near) = near
         {
             let place = node.get("type").unwrap_or(node);
             self.found.push(place.error(format!("unknown grader `{kind}`")).suggest(Some(near)));
@@ -169,35 +172,6 @@ impl Reading<'_> {
         self.report_beside_config(&outer, &fields, start);
     }
 
-    /// Reports weights that are not those of a grader or a constraint in `stimuli`.
-    pub(super) fn check_weights(&mut self, scoring: Option<&Node>, stimuli: &[&Node]) {
-        let weights = scoring.and_then(|node| node.get("weights"));
-        let Some(NodeKind::Map(weights)) = weights.map(|node| &node.kind) else { return };
-        let mut known: Vec<&str> = Vec::new();
-        for stimulus in stimuli {
-            if let Some(NodeKind::List(graders)) = stimulus.get("graders").map(|node| &node.kind) {
-                let words = graders.iter().flat_map(|grader| [grader.get("name"), grader.get("type")]);
-                known.extend(words.flatten().filter_map(Node::as_str));
-            }
-            if let Some(NodeKind::Map(constraints)) = stimulus.get("constraints").map(|node| &node.kind) {
-                let keys = constraints.iter().map(|(key, _)| key.value.as_str());
-                known.extend(keys.filter(|key| key.starts_with("expect_") || key.starts_with("reject_")));
-            }
-        }
-        for (name, value) in weights.iter().filter(|(name, _)| !known.contains(&name.value.as_str())) {
-            let place = value.source.excerpt(name.span);
-            if TYPES.iter().any(|(kind, _)| *kind == name.value) {
-                let consequence = Some("no grader has this type".to_owned());
-                self.keys.add(format!("scoring.weights.{}", name.value), Treatment::Ignored, consequence, place);
-                continue;
-            }
-            let types = TYPES.iter().map(|(kind, _)| *kind);
-            let near = nearest(&name.value, known.iter().copied().chain(types));
-            let problem = Diagnostic::error(format!("no grader has the name or the type `{}`", name.value));
-            self.found.push(problem.at(place).suggest(near));
-        }
-    }
-
     /// Reads the configuration of a grader.
     fn vally_config(
         &mut self,
@@ -239,8 +213,10 @@ impl Reading<'_> {
             kind if kind.starts_with("file-") => {
                 let path = fields.required_text("path", found)?;
                 let path = vec![("path", text(fields.get("path")?, path))];
+                self.check_path(&path[0].1);
                 if kind.ends_with("exists") {
-                    let is_absent = kind == "file-not-exists" || fields.boolean("negate", found).unwrap_or_default();
+                    let negate = fields.boolean("negate", &mut self.found);
+                    let is_absent = kind == "file-not-exists" || negate.unwrap_or_default();
                     let mut fields = path;
                     fields.push(("not", flag(node, is_absent)));
                     return Some(entry.checks(vec![check(node, "files", fields)]));

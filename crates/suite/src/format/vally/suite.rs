@@ -1,10 +1,12 @@
 //! A suite as a whole.
 
 use model::decode::Fields;
-use model::{Case, Node};
+use model::{Case, Diagnostic, Node, NodeKind, nearest};
 
 use super::environment::Environment;
+use super::grader::TYPES;
 use super::settings::{Settings, Tags};
+use crate::coverage::Treatment;
 use crate::format::foreign::{Keys, Reading};
 
 /// Default of Vally for the time of a trial, in milliseconds.
@@ -60,5 +62,34 @@ impl Reading<'_> {
         }
         self.found = whole;
         cases
+    }
+
+    /// Reports weights that are not those of a grader or a constraint in `stimuli`.
+    fn check_weights(&mut self, scoring: Option<&Node>, stimuli: &[&Node]) {
+        let weights = scoring.and_then(|node| node.get("weights"));
+        let Some(NodeKind::Map(weights)) = weights.map(|node| &node.kind) else { return };
+        let mut known: Vec<&str> = Vec::new();
+        for stimulus in stimuli {
+            if let Some(NodeKind::List(graders)) = stimulus.get("graders").map(|node| &node.kind) {
+                let words = graders.iter().flat_map(|grader| [grader.get("name"), grader.get("type")]);
+                known.extend(words.flatten().filter_map(Node::as_str));
+            }
+            if let Some(NodeKind::Map(constraints)) = stimulus.get("constraints").map(|node| &node.kind) {
+                let keys = constraints.iter().map(|(key, _)| key.value.as_str());
+                known.extend(keys.filter(|key| key.starts_with("expect_") || key.starts_with("reject_")));
+            }
+        }
+        for (name, value) in weights.iter().filter(|(name, _)| !known.contains(&name.value.as_str())) {
+            let place = value.source.excerpt(name.span);
+            if TYPES.iter().any(|(kind, _)| *kind == name.value) {
+                let consequence = Some("no grader has this type".to_owned());
+                self.keys.add(format!("scoring.weights.{}", name.value), Treatment::Ignored, consequence, place);
+                continue;
+            }
+            let types = TYPES.iter().map(|(kind, _)| *kind);
+            let near = nearest(&name.value, known.iter().copied().chain(types));
+            let problem = Diagnostic::error(format!("no grader has the name or the type `{}`", name.value));
+            self.found.push(problem.at(place).suggest(near));
+        }
     }
 }

@@ -346,9 +346,8 @@ impl Reading<'_> {
 
     /// Returns the strings of the list under `key`.
     fn texts_of<'n>(&mut self, fields: &mut Fields<'n>, key: &'static str) -> Vec<&'n Node> {
-        let items = fields.list(key, &mut self.found).unwrap_or_default();
-        let mut texts = Vec::with_capacity(items.len());
-        for item in items {
+        let mut texts = Vec::new();
+        for item in fields.list(key, &mut self.found).unwrap_or_default() {
             match item.as_str().is_some_and(|text| !text.is_empty()) {
                 true => texts.push(item),
                 false => self.found.push(item.error(format!("an item of `{key}` must be a string that is not empty"))),
@@ -480,6 +479,7 @@ impl Reading<'_> {
         let mut checks = Vec::new();
         for (key, is_absent) in [("must_exist", false), ("must_not_exist", true)] {
             for item in self.texts_of(fields, key) {
+                self.check_path(item);
                 checks.push(check(item, "files", vec![("path", item.clone()), ("not", flag(item, is_absent))]));
             }
         }

@@ -49,6 +49,10 @@ const CASES: &str = "evals";
 /// Key that other tools use for the list of cases.
 const OTHER_CASES: &str = "cases";
 
+/// Keys that people write for the list of cases.
+const SYNONYMS: [(&str, &str); 4] =
+    [("tests", CASES), ("test_cases", CASES), ("scenarios", CASES), ("examples", CASES)];
+
 /// Key that other tools use for the name of the skill.
 const OTHER_NAME: &str = "skill";
 
@@ -103,7 +107,7 @@ fn cases(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Op
         let root = Node { kind: NodeKind::Map(entries), ..file.root.clone() };
         return cases(&SuiteFile { path: file.path, root: &root }, library, problems);
     }
-    let mut fields = Fields::of(file.root, "the suite", problems)?;
+    let mut fields = Fields::of(file.root, "the suite", problems)?.with_synonyms(&SYNONYMS);
     fields.get(SCHEMA);
     let (key, definition) = read_subject(&mut fields, problems);
     let home = home_of(file.path).filter(|_| fields.get(key).is_none() && definition == Definition::Skill);

@@ -23,6 +23,10 @@ use crate::trials::pass_rate;
 
 /// Keys of the user's message, the expectations and the name of a case, as different tools call them.
 const PROMPTS: [&str; 2] = ["prompt", "query"];
+
+/// Keys of other programs for those of a case.
+const SYNONYMS: [(&str, &str); 4] =
+    [("input", "prompt"), ("message", "prompt"), ("user_prompt", "prompt"), ("question", "prompt")];
 const EXPECTATIONS: [&str; 4] = ["assertions", "expectations", "expect", "expected_behavior"];
 const TITLES: [&str; 4] = ["name", "title", "eval_name", "description"];
 
@@ -92,7 +96,7 @@ fn first_of<'a>(fields: &mut Fields<'a>, keys: &[&'static str]) -> Option<&'a No
 impl Suite<'_> {
     /// Reads the case `item` at `index`, counted from 0.
     pub(super) fn case(&mut self, index: usize, item: &Node, problems: &mut Problems) -> Option<Case> {
-        let mut fields = Fields::of(item, "a case", problems)?;
+        let mut fields = Fields::of(item, "a case", problems)?.with_synonyms(&SYNONYMS);
         let keys = &mut std::mem::take(&mut self.keys);
         let mut reading = Reading { keys, broken: Problems::new() };
         let (id, source) = id(&mut fields, index, problems);

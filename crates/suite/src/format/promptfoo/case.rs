@@ -129,7 +129,9 @@ impl Reading<'_> {
         let Combination { test, prompt, provider, .. } = combination;
         let mut broken = test.broken.clone();
         broken.extend(provider.iter().flat_map(|provider| provider.broken.iter().cloned()));
+        let known = broken.len();
         let vars = self.resolved(combination.vars, prompt.text.as_str().unwrap_or_default(), &mut broken);
+        let lacks_vars = test.lacks_vars || broken.len() > known;
         let variables = self.variables(&vars);
         let option = |name: &str| test.option(name).and_then(Node::as_str).unwrap_or_default();
         let values = Value::Object(vars.iter().map(|(name, value)| (name.clone(), value.to_json())).collect());
@@ -188,8 +190,8 @@ impl Reading<'_> {
         } else if let Some(threshold) = test.threshold {
             case.ruling.scoring = Some(Scoring::with_share(total, threshold));
         }
-        if test.lacks_vars || test.broken.iter().any(|problem| problem.means("vars")) {
-            // They are the variables under the misspelt key.
+        if lacks_vars || test.broken.iter().any(|problem| problem.means("vars")) {
+            // They are the variables under the misspelt key, or in a file that cannot be read.
             broken.retain(|problem| problem.kind != DiagnosticKind::UnknownVariable);
         }
         case.broken = broken;

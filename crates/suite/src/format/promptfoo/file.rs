@@ -77,10 +77,17 @@ impl Reading<'_> {
 
     /// Opens a file that `at` names.
     pub(super) fn open(&self, path: &Path, at: &Node, problems: &mut Problems) -> Option<Arc<Source>> {
-        match document::open(path, &self.library.shown(path)) {
+        let shown = self.library.shown(path);
+        match document::open(path, &shown) {
             Ok(source) => Some(source),
             Err(problem) => {
-                problems.push(at.error(problem.message.clone()).help(self.library.shown(path)));
+                problems.push(match path.exists() {
+                    true => at.error(problem.message.clone()).help(shown),
+                    false => {
+                        let near = path::near(path, &shown);
+                        at.error(format!("there is no file `{shown}`")).suggest(near.as_deref())
+                    }
+                });
                 None
             }
         }

@@ -118,11 +118,11 @@ const NOT_OF_MODELS: [(&str, &str); 13] = [
 impl Reading<'_> {
     /// Reads `providers` or `targets`.
     pub(super) fn providers(&mut self, list: &Node) -> Vec<Provider> {
-        let mut providers = Vec::new();
+        let (mut providers, known) = (Vec::new(), self.found.len());
         for item in items(Some(list)) {
             self.provider(item, &mut providers);
         }
-        if providers.is_empty() {
+        if providers.is_empty() && self.found.len() == known {
             self.found.push(list.error("there are no providers, so nothing would run"));
         }
         providers

@@ -56,9 +56,8 @@ impl Block {
             env: env(&mut fields, problems),
             ..Fixtures::default()
         };
-        for list in [&rest.files_committed, &rest.files_staged, &rest.files_unstaged] {
-            refuse_second(list, problems);
-        }
+        let lists = [&rest.files_committed, &rest.files_staged, &rest.files_unstaged];
+        lists.into_iter().for_each(|list| refuse_second(list, problems));
         fields.finish_except(&ai_tester::KEYS, problems);
         Some(Self { extends, git_init, rest })
     }
@@ -173,10 +172,12 @@ fn refuse_files_as_folders(fixtures: &Fixtures, problems: &mut Problems) {
             problems.push(Diagnostic::error(message).at(inner.source.clone()));
         }
     }
-    for directory in &fixtures.directories {
-        if let Some(file) = file_in(directory, 0) {
-            let message = format!("`{}` is a file here, and `directories` has `{directory}`", file.path);
-            problems.push(Diagnostic::error(message).at(file.source.clone()));
+    let folders = fixtures.directories.iter().map(|folder| (folder, "directories", None));
+    let trees = fixtures.copy_trees.iter().map(|tree| (&tree.to, "copy_trees", Some(&tree.source)));
+    for (folder, key, place) in folders.chain(trees) {
+        if let Some(file) = file_in(folder, 0) {
+            let message = format!("`{}` is a file here, and `{key}` has `{folder}`", file.path);
+            problems.push(Diagnostic::error(message).at(place.unwrap_or(&file.source).clone()));
         }
     }
 }

@@ -1,9 +1,6 @@
 //! Texts that look like regular expressions, but are compared as text because something is wrong with their slashes.
 
-use model::{Diagnostic, Node};
-
-/// Flags of regular expressions.
-const FLAGS: &str = "dgimsuvy";
+use model::{Diagnostic, Node, REGEX_FLAGS, flags_problem};
 
 /// Folders in which other paths may have the form of a regular expression: `/tmp/x`.
 const FOLDERS: [&str; 12] = ["app", "data", "dev", "etc", "home", "mnt", "opt", "root", "srv", "tmp", "usr", "var"];
@@ -36,13 +33,11 @@ fn is_nearly_regex(node: &Node, text: &str) -> bool {
         // Quoted text cannot have lost its end to a comment.
         None => !written.starts_with(['"', '\'']),
         Some((source, flags)) => {
-            let is_flag = |(index, flag): (usize, char)| FLAGS.contains(flag) && !flags[..index].contains(flag);
-            let is_regex = flags.char_indices().all(is_flag);
             let is_path = FOLDERS.contains(&source) && flags.chars().all(char::is_lowercase);
-            let is_short = flags.len() == 1 || (flags.len() == 2 && flags.contains(|flag| FLAGS.contains(flag)));
-            let is_spaced = flags != flags.trim() && flags.trim().char_indices().all(is_flag);
+            let is_short = flags.len() == 1 || (flags.len() == 2 && flags.contains(|flag| REGEX_FLAGS.contains(flag)));
+            let is_spaced = flags != flags.trim() && flags_problem(flags.trim()).is_none();
             let is_odd = is_spaced || is_short && flags.chars().all(char::is_alphabetic);
-            !source.is_empty() && !source.contains('/') && !is_regex && !is_path && is_odd
+            !source.is_empty() && !source.contains('/') && flags_problem(flags).is_some() && !is_path && is_odd
         }
     }
 }
@@ -53,12 +48,7 @@ fn wrong_flag(text: &str) -> Option<String> {
     if flags != flags.trim() {
         return Some("there is a space or the end of a line behind its slashes".to_owned());
     }
-    if let Some(unknown) = flags.chars().find(|flag| !FLAGS.contains(*flag)) {
-        let known: Vec<String> = FLAGS.chars().map(|flag| format!("`{flag}`")).collect();
-        return Some(format!("`{unknown}` is not a flag of a regular expression; the flags are {}", known.join(", ")));
-    }
-    let (_, twice) = flags.char_indices().find(|(index, flag)| flags[..*index].contains(*flag))?;
-    Some(format!("the flag `{twice}` is given twice"))
+    flags_problem(flags)
 }
 
 #[cfg(test)]

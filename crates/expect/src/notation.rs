@@ -10,6 +10,5 @@ pub const FUNCTION_TAG: &str = "!function";
 /// Splits `/source/flags` into the source and the flags, if `text` has that form.
 pub fn split_regex(text: &str) -> Option<(&str, &str)> {
     let (source, flags) = text.strip_prefix('/')?.rsplit_once('/')?;
-    let known = |(index, flag): (usize, char)| "dgimsuvy".contains(flag) && !flags[..index].contains(flag);
-    (!source.is_empty() && flags.char_indices().all(known)).then_some((source, flags))
+    (!source.is_empty() && model::flags_problem(flags).is_none()).then_some((source, flags))
 }

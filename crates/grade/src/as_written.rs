@@ -142,7 +142,7 @@ fn is_in_slashes_with_pattern(text: &str) -> bool {
     let is_pattern = pattern.contains(['\\', '^', '$', '*', '+', '?', '[', '(', '|', ' ']);
     !pattern.is_empty()
         && !pattern.replace("\\/", "").contains('/')
-        && flags.chars().all(|flag| "dgimsuvyGIMSUVY".contains(flag))
+        && flags.to_lowercase().chars().all(|flag| model::REGEX_FLAGS.contains(flag))
         && (is_pattern || flags.contains(['i', 'I']))
 }
 
@@ -151,7 +151,9 @@ fn is_in_slashes_with_pattern(text: &str) -> bool {
 fn is_in_slashes(written: &str) -> bool {
     let Some((pattern, flags)) = written.strip_prefix('/').and_then(|rest| rest.rsplit_once('/')) else { return false };
     let is_one = !pattern.is_empty() && !pattern.replace("\\/", "").contains('/');
-    is_one && flags.chars().all(|flag| "dgimsuvy".contains(flag)) && (flags.contains('i') || pattern.contains(' '))
+    is_one
+        && flags.chars().all(|flag| model::REGEX_FLAGS.contains(flag))
+        && (flags.contains('i') || pattern.contains(' '))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Flags of regular expressions that are written with slashes.
 
 /// Flags after the last slash.
-const FLAGS: &str = "dgimsuvy";
+pub const REGEX_FLAGS: &str = "dgimsuvy";
 
 /// Flags of other languages, and capitals of flags.
 const OTHER_FLAGS: &str = "xXnaAlLUJDSGIMVY";
@@ -11,23 +11,29 @@ const OTHER_FLAGS: &str = "xXnaAlLUJDSGIMVY";
 pub fn wrong_flag(text: &str) -> Option<String> {
     let (source, flags) = text.strip_prefix('/')?.rsplit_once('/')?;
     let is_path = source.is_empty() || source.replace("\\/", "").contains('/');
-    let twice = || flags.char_indices().find(|(at, flag)| flags[..*at].contains(*flag)).map(|(_, flag)| flag);
-    let unknown: Vec<char> = flags.chars().filter(|flag| !FLAGS.contains(*flag)).collect();
+    let unknown: Vec<char> = flags.chars().filter(|flag| !REGEX_FLAGS.contains(*flag)).collect();
     let is_of_regex = source.contains(['\\', '^', '$', '(', '|']);
     let has_flags = flags.contains(['g', 'i']);
-    let wrong = match unknown.as_slice() {
-        [] => twice().filter(|_| has_flags && flags.len() < 4),
-        [flag] if twice().is_none() && OTHER_FLAGS.contains(*flag) => Some(*flag),
-        [flag] if twice().is_none() && has_flags && flags.len() > 2 && !flag.is_lowercase() => Some(*flag),
-        [flag, ..] if is_of_regex && flags.len() < 4 && flags.chars().all(|flag| flag.is_ascii_alphanumeric()) => {
-            Some(*flag)
-        }
-        _ => None,
+    let is_wrong = match unknown.as_slice() {
+        [] => has_flags && flags.len() < 4,
+        [flag] if !has_twice(flags) && OTHER_FLAGS.contains(*flag) => true,
+        [flag] if !has_twice(flags) && has_flags && flags.len() > 2 && !flag.is_lowercase() => true,
+        [..] => is_of_regex && flags.len() < 4 && flags.chars().all(|flag| flag.is_ascii_alphanumeric()),
     };
-    wrong.filter(|_| !is_path).map(|flag| match FLAGS.contains(flag) {
-        true => format!("the flag `{flag}` is given twice"),
-        false => format!("`{flag}` is not a flag of a regular expression"),
-    })
+    flags_problem(flags).filter(|_| is_wrong && !is_path)
+}
+
+/// Returns what is wrong with `flags`: one that regular expressions do not have, or one that is given twice.
+pub fn flags_problem(flags: &str) -> Option<String> {
+    if let Some(unknown) = flags.chars().find(|flag| !REGEX_FLAGS.contains(*flag)) {
+        return Some(format!("`{unknown}` is not a flag of a regular expression"));
+    }
+    let (_, twice) = flags.char_indices().find(|(at, flag)| flags[..*at].contains(*flag))?;
+    Some(format!("the flag `{twice}` is given twice"))
+}
+
+fn has_twice(flags: &str) -> bool {
+    flags.char_indices().any(|(at, flag)| flags[..at].contains(flag))
 }
 
 #[cfg(test)]

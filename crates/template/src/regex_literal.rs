@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 
+use model::REGEX_FLAGS;
+
 use crate::error::TemplateError;
 use crate::syntax::Part;
 use crate::value::push;
-
-const FLAGS: &str = "dgimsuvy";
 
 /// Returns `true` if the parts form a regular expression literal, whatever the values of its placeholders are.
 pub(crate) fn is_regex_literal(parts: &[Part]) -> bool {
@@ -20,7 +20,7 @@ pub(crate) fn is_regex_literal(parts: &[Part]) -> bool {
         }
     }
     let Some((pattern, flags)) = text.strip_prefix('/').and_then(|rest| rest.rsplit_once('/')) else { return false };
-    !pattern.is_empty() && flags.chars().all(|flag| FLAGS.contains(flag))
+    !pattern.is_empty() && flags.chars().all(|flag| REGEX_FLAGS.contains(flag))
 }
 
 /// Characters that may be escaped with a backslash, even with the `u` flag.

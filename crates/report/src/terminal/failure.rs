@@ -113,7 +113,9 @@ fn value(value: &Value, most: usize, paint: &Paint) -> String {
 /// Returns `true` if the text is a regular expression between slashes.
 fn is_expression(text: &str) -> bool {
     let flags = text.strip_prefix('/').and_then(|rest| rest.rsplit_once('/'));
-    flags.is_some_and(|(source, flags)| !source.is_empty() && flags.chars().all(|flag| "dgimsuvy".contains(flag)))
+    flags.is_some_and(|(source, flags)| {
+        !source.is_empty() && flags.chars().all(|flag| model::REGEX_FLAGS.contains(flag))
+    })
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Reads requirements on the arguments of a call.
 
 use model::decode::Problems;
-use model::{ArgumentGuard, Diagnostic, Node, NodeKind, WantedArgument, wrong_flag};
+use model::{ArgumentGuard, Diagnostic, Node, NodeKind, REGEX_FLAGS, WantedArgument, wrong_flag};
 use script::Regex;
 
 /// Operators of expectations, which requirements on arguments do not have.
@@ -73,7 +73,7 @@ pub(super) fn is_pattern(text: &str) -> bool {
 fn pattern(text: &str) -> Option<(&str, &str)> {
     let (source, flags) = text.strip_prefix('/')?.rsplit_once('/')?;
     // A path such as `/usr/bin` has a similar form.
-    let are_flags = flags.chars().all(|flag| "dgimsuvy".contains(flag)) || wrong_flag(text).is_some();
+    let are_flags = flags.chars().all(|flag| REGEX_FLAGS.contains(flag)) || wrong_flag(text).is_some();
     (!source.is_empty() && are_flags).then_some((source, flags))
 }
 

@@ -98,6 +98,10 @@ impl Compiler<'_> {
         if operators.is_empty() {
             return Box::new(self.keys(rest));
         }
+        if let NodeKind::Map(entries) = &rest.kind {
+            let first = entries.iter().find(|(key, _)| is_bare(key));
+            self.problems.extend(first.map(|(key, _)| bare(key, rest, operators)));
+        }
         let mut rules: Vec<(String, Matcher)> = Vec::with_capacity(operators.len() + 1);
         for (name, operand) in operators {
             let place = SourceLocation::at(operand, name.span);
@@ -260,22 +264,44 @@ impl Compiler<'_> {
     }
 
     /// Warns about the operand of an operator if all its keys are names of operators without `$`: the value would need these
-    /// keys, so a text would never match. Names that values often have as keys, such as `all`, are left out.
+    /// keys, so a text would never match.
     pub fn doubt_bare(&mut self, operand: &Node) {
-        const BARE: [&str; 9] = ["contains", "includes", "eq", "ne", "gt", "gte", "lt", "lte", "nin"];
         let NodeKind::Map(entries) = &operand.kind else { return };
-        let is_bare = |(key, _): &(Spanned<String>, Node)| BARE.contains(&key.value.as_str());
-        if let Some((first, _)) = entries.first().filter(|_| entries.iter().all(is_bare)) {
-            let meant = if first.value == "includes" { "contains" } else { &first.value };
-            let message = format!("`{}` is a key of the value here, not an operator", first.value);
-            let problem = model::Diagnostic::warning(message).at(operand.source.excerpt(first.span));
-            self.problems.push(problem.suggest(Some(&format!("${meant}"))));
+        if entries.iter().all(|(key, _)| is_bare(key)) {
+            self.problems.extend(entries.first().map(|(key, _)| bare(key, operand, &[])));
+        }
+    }
+
+    /// Warns about an empty list of `operator`, which every value matches, or none.
+    pub fn doubt_empty(&mut self, operand: &Node, operator: &str, is_met: bool) {
+        if matches!(&operand.kind, NodeKind::List(items) if items.is_empty()) {
+            let values = if is_met { "every value matches" } else { "no value matches" };
+            let problem = operand.warning(format!("the list of `{operator}` is empty, so {values}"));
+            self.problems.push(problem.help("write at least one item"));
         }
     }
 
     /// Reports that the operand of `operator` has the wrong type.
     pub fn wrong_operand(&mut self, operand: &Node, operator: &str, wanted: &str) {
         self.problems.push(operand.error(format!("`{operator}` takes {wanted}, not {}", operand.kind_name())));
+    }
+}
+
+/// Returns `true` if `key` is the name of an operator without `$`. Names that values often have as keys, such as `all`, are
+/// left out.
+fn is_bare(key: &Spanned<String>) -> bool {
+    const BARE: [&str; 10] = ["contains", "includes", "eq", "ne", "gt", "gte", "lt", "lte", "nin", "not"];
+    BARE.contains(&key.value.as_str())
+}
+
+/// Returns the warning about `key` of `map`, the name of an operator without `$`, beside the operators `others`.
+fn bare(key: &Spanned<String>, map: &Node, others: &[&(Spanned<String>, Node)]) -> model::Diagnostic {
+    let meant = format!("${}", if key.value == "includes" { "contains" } else { &key.value });
+    let message = format!("`{}` is a key of the value here, not an operator", key.value);
+    let problem = model::Diagnostic::warning(message).at(map.source.excerpt(key.span));
+    match others.iter().any(|(other, _)| other.value == meant) {
+        true => problem.help(format!("write both in a list: `$and: [{{ {meant}: … }}, {{ {meant}: … }}]`")),
+        false => problem.suggest(Some(&meant)),
     }
 }
 

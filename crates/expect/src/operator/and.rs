@@ -18,6 +18,10 @@ struct Branches {
 pub(super) fn read(compiler: &mut Compiler<'_>, operand: &Node, operator: &'static str) -> Option<Box<dyn Rule>> {
     let strategy = if operator == "$or" { Strategy::Max } else { Strategy::Weighted };
     let branches = compiler.list(operand, operator)?;
+    // An empty `$and` asserts nothing, which is reported as such.
+    if operator == "$or" {
+        compiler.doubt_empty(operand, operator, false);
+    }
     Some(Box::new(Branches { operator, strategy, branches, place: SourceLocation::from_node(operand) }))
 }
 

@@ -18,6 +18,7 @@ pub(super) fn read(compiler: &mut Compiler<'_>, operand: &Node, operator: &'stat
         compiler.wrong_operand(operand, operator, "a list of values");
         return None;
     };
+    compiler.doubt_empty(operand, operator, operator == "$nin");
     let values = items.iter().map(Node::to_json).collect();
     Some(Box::new(Membership { values, wanted: operator == "$in", place: SourceLocation::from_node(operand) }))
 }

@@ -1,7 +1,7 @@
 //! `json_path` and `json_path_not_exists`: part of a JSON document exists and has the expected value, or does not
 //! exist.
 
-use model::{nearest, rounded_number};
+use model::{Diagnostic, Node, NodeKind, Spanned, nearest, rounded_number};
 use serde_json::Value;
 
 use super::prelude::*;
@@ -67,8 +67,21 @@ fn parse(reading: &mut Reading<'_>, is_wanted: bool) -> Option<Arc<dyn Matcher>>
         .get("equals")
         .filter(|_| is_wanted)
         .map(|node| (node.to_json(), SourceLocation::from_node(node)));
+    if is_wanted
+        && let Some(NodeKind::Map(entries)) = reading.fields.get("equals").map(|node| &node.kind)
+        && let Some((key, value)) = entries.first().filter(|_| entries.iter().all(is_operator))
+    {
+        let problem = Diagnostic::warning(format!("`{}` is a key of the value here, not an operator", key.value));
+        let help = "`equals` is compared as it is; the assertion `expect` has operators";
+        reading.problems.push(problem.at(value.source.excerpt(key.span)).help(help));
+    }
     let (path, place) = path?;
     Some(Arc::new(AtPath { source: source?, path, place, is_wanted, equals }))
+}
+
+/// Returns `true` if the key is the name of an operator of expectations.
+fn is_operator((key, _): &(Spanned<String>, Node)) -> bool {
+    expect::OPERATORS.iter().any(|operator| operator.name == key.value)
 }
 
 /// Reads the path and its location.

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::expect::{
     answered, assert_score, critical, fails, found, found_by, found_in_result, graded, graded_in, holds, host, keys,
-    node, refused,
+    node, read, refused,
 };
 
 #[test]
@@ -65,7 +65,9 @@ fn an_empty_expectation_gets_the_full_score() {
     holds(&json!(""), &json!("any"));
     fails(&json!({}), &json!("text"), &[""]);
     fails(&json!({}), &Value::Null, &[""]);
-    fails(&json!({"$or": []}), &json!(1), &[""]);
+    let (nothing, problems) = read(&Rules::default(), &json!({"$or": []}));
+    assert_eq!(nothing.judge(Some(&json!(1)), &Data::default()).pass, Pass::No);
+    assert_eq!(problems, ["case.yaml:1:1: the list of `$or` is empty, so no value matches"]);
 }
 
 #[test]

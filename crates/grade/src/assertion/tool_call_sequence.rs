@@ -74,7 +74,7 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
     let steps_node = steps?;
     if let Some(tool) = steps_node.as_str() {
         let problem = steps_node.error("`sequence` must be a list, not a string");
-        reading.problems.push(problem.help(format!("write `[{{ tool: {tool} }}]`")));
+        reading.problems.push(problem.help(format!("write `[{}]`", as_steps(tool))));
         return None;
     }
     let written = decode::list(steps_node, "`sequence`", reading.problems)?;
@@ -90,7 +90,7 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
             }
             if let Some(tool) = node.as_str() {
                 let problem = node.error("a step of `sequence` must be a map, not a string");
-                reading.problems.push(problem.help(format!("write `{{ tool: {tool} }}`")));
+                reading.problems.push(problem.help(format!("write `{}`", as_steps(tool))));
                 return None;
             }
             let mut step = reading.part(node, "a step of `sequence`")?;
@@ -105,6 +105,14 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
         return Some(Arc::new(FirstCalls { steps }));
     }
     Some(Arc::new(ToolCallSequence { steps, shown_chars }))
+}
+
+/// Returns the steps that the names of tools in `written` stand for: `Read > Edit`, `Read, Edit`.
+fn as_steps(written: &str) -> String {
+    let names = written.split(|c: char| c.is_whitespace() || matches!(c, ',' | ';' | '>' | '|' | '\u{2192}'));
+    let names =
+        names.map(|name| name.trim_end_matches(['-', '='])).filter(|name| !matches!(*name, "" | "then" | "and"));
+    names.map(|name| format!("{{ tool: {name} }}")).collect::<Vec<_>>().join(", ")
 }
 
 /// Order of the first calls that match each step.

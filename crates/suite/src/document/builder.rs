@@ -154,6 +154,8 @@ impl<'a> Builder<'a> {
                 }
             }
         };
+        let is_read = |tag: &str| !matches!(kind, NodeKind::String(_)) || VALUE_TAGS.contains(&tag);
+        let tag = tag.filter(|tag| is_read(tag));
         let node = Node { kind, span, tag, source: Arc::clone(self.source) };
         self.finished(node, size, anchor)
     }
@@ -199,6 +201,8 @@ impl<'a> Builder<'a> {
             }
             self.anchors.insert(anchor, (node.clone(), size));
         }
+        let is_in_block =
+            !matches!(self.open.iter().rev().nth(1), Some(outer) if matches!(outer.style, StructureStyle::Flow));
         let Some(open) = self.open.last_mut() else {
             self.root = Some(node);
             return true;
@@ -207,7 +211,7 @@ impl<'a> Builder<'a> {
         match &mut open.body {
             Body::List(items) => items.push(node),
             Body::Map { key: slot @ None, .. } => {
-                let (key, problem) = as_key(&node);
+                let (key, problem) = as_key(&node, open.tag.as_deref(), is_in_block);
                 *slot = Some(key);
                 if let Some(problem) = problem {
                     self.problems.push(problem);
@@ -317,6 +321,12 @@ impl<'a> Builder<'a> {
 
     fn syntax_error(&mut self, error: &ScanError) {
         let mut at = self.start + error.marker().byte_offset().unwrap_or_default();
+        let line = self.source.excerpt(Span::new(at, at)).line;
+        let is_unquoted =
+            |last: &Diagnostic| last.message == UNQUOTED && last.source.as_ref().map(|at| at.line) == Some(line);
+        if self.problems.last().is_some_and(is_unquoted) {
+            return;
+        }
         let (mut message, mut help) = explain(error.kind());
         if message.is_none() && error.info().contains("found a tab") {
             // The parser points to the end of the text before the tab, which is on the line above.
@@ -466,8 +476,8 @@ fn last_byte(style: StructureStyle, span: Span, end: Span, last: Option<Span>) -
     }
 }
 
-/// Converts a node to a key. Also returns the problem if the node cannot be a key.
-fn as_key(node: &Node) -> (Key, Option<Diagnostic>) {
+/// Converts a node to a key of a map with the tag `tag`. Also returns the problem if the node cannot be a key.
+fn as_key(node: &Node, tag: Option<&str>, is_in_block: bool) -> (Key, Option<Diagnostic>) {
     let written = node.source.text.get(node.span.start()..node.span.end()).unwrap_or_default();
     if written == "<<" && node.tag.is_none() {
         return (Key::Merge, None);
@@ -477,10 +487,14 @@ fn as_key(node: &Node) -> (Key, Option<Diagnostic>) {
         NodeKind::String(value) if node.tag.is_none() => (name(value), None),
         NodeKind::String(value) => (name(value), Some(node.error("a key cannot have a tag"))),
         NodeKind::Map(_) if let Some(place) = placeholder_around(node) => {
-            let text = node.source.text.get(place.start()..place.end()).unwrap_or_default();
-            let problem = Diagnostic::error("YAML reads a placeholder without quotes as a map");
-            let problem = problem.at(node.source.excerpt(place)).help(format!("put it in quotes: `\"{text}\"`"));
-            (name(written), Some(problem))
+            let end = if is_in_block { node.source.text.len() } else { place.end() };
+            let text =
+                node.source.text.get(place.start()..end).and_then(|rest| rest.lines().next()).unwrap_or_default();
+            let text = text.split(" #").next().unwrap_or(text).trim_end();
+            let tag = tag.filter(|tag| !VALUE_TAGS.contains(tag)).map(|tag| format!("{tag} ")).unwrap_or_default();
+            let quote = if text.contains('"') { '\'' } else { '"' };
+            let problem = Diagnostic::error(UNQUOTED).at(node.source.excerpt(place));
+            (name(written), Some(problem.help(format!("put it in quotes: `{quote}{tag}{text}{quote}`"))))
         }
         NodeKind::List(_) | NodeKind::Map(_) => {
             (name(written), Some(node.error(format!("a key must be a string, not {}", node.kind_name()))))
@@ -492,6 +506,9 @@ fn as_key(node: &Node) -> (Key, Option<Diagnostic>) {
         }
     }
 }
+
+/// Message about a placeholder that is read as a map. What follows it on its line causes no other problem.
+const UNQUOTED: &str = "YAML reads a placeholder without quotes as a map";
 
 /// Returns `true` if `written`, which is a map, is a placeholder: `{{ name }}`.
 fn is_placeholder(written: &str) -> bool {

@@ -442,10 +442,10 @@ fn report_first_word(name: &str, node: &Node, problems: &mut Problems) {
             NodeKind::List(items) => items.first().and_then(Node::as_str),
             _ => args.as_str().map(str::trim_start),
         };
-        if let (Some(text), true) = (args.as_str(), first.is_some_and(|first| first.starts_with('^'))) {
+        if let Some(line) = like_expression(args) {
             let problem =
-                args.warning(format!("`{text}` looks like a regular expression but is compared word by word"));
-            problems.push(problem.help(format!("write `/{}/`", text.replace('/', "\\/"))));
+                args.warning(format!("`{line}` looks like a regular expression but is compared word by word"));
+            problems.push(problem.help(format!("write `/{}/`", line.replace('/', "\\/"))));
         }
         let rest = first.and_then(|first| first.strip_prefix(name));
         if let Some(rest) = rest.filter(|rest| rest.is_empty() || rest.starts_with(char::is_whitespace)) {
@@ -454,6 +454,16 @@ fn report_first_word(name: &str, node: &Node, problems: &mut Problems) {
             problems.push(if is_rest { problem.help(format!("write `{}`", rest.trim())) } else { problem });
         }
     }
+}
+
+/// Returns the line of arguments that `args` describe, if it seems to be a regular expression.
+fn like_expression(args: &Node) -> Option<String> {
+    let words: Vec<&str> = match &args.kind {
+        NodeKind::List(items) => items.iter().map(Node::as_str).collect::<Option<_>>()?,
+        _ => args.as_str().filter(|text| !guards::is_pattern(text))?.split_whitespace().collect(),
+    };
+    let begins = words.first().is_some_and(|first| first.starts_with('^'));
+    (begins || words.contains(&".*")).then(|| words.join(" "))
 }
 
 fn command_answer(fields: &mut Fields<'_>, directory: &Path, problems: &mut Problems) -> Option<MockedAnswer> {

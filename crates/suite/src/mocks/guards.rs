@@ -35,6 +35,7 @@ fn below(path: &str, node: &Node, guards: &mut Vec<ArgumentGuard>, problems: &mu
             NodeKind::Map(_) => below(&path, value, guards, problems),
             NodeKind::List(items) => {
                 let texts: Vec<String> = items.iter().filter_map(|item| literal(item, problems)).collect();
+                problems.extend(items.iter().filter_map(expression_in_list));
                 if texts.is_empty() {
                     problems.push(value.error("an empty list can never match"));
                 }
@@ -43,6 +44,15 @@ fn below(path: &str, node: &Node, guards: &mut Vec<ArgumentGuard>, problems: &mu
             _ => guards.extend(scalar(path, value, problems)),
         }
     }
+}
+
+/// Returns the warning about an item of a list of texts that is certainly written like a regular expression.
+fn expression_in_list(item: &Node) -> Option<Diagnostic> {
+    let text = item.as_str()?;
+    let (source, flags) = pattern(text).filter(|(source, _)| !source.replace("\\/", "").contains('/'))?;
+    let is_certain = flags.contains('i') || source.contains(['\\', '^', '$', '*', '+', '(', '|', '[']);
+    let problem = item.warning(format!("`{text}` looks like a regular expression but is compared as text in a list"));
+    is_certain.then(|| problem.help("write one regular expression in place of the list, such as `/open|closed/`"))
 }
 
 /// Reads the requirement on one argument.

@@ -453,7 +453,8 @@ pub fn list<'a>(node: &'a Node, what: &str, problems: &mut Problems) -> Option<&
             problems.push(match &node.kind {
                 NodeKind::String(_) if filled(node).is_some() => problem
                     .help("what a template is filled with is text: write `[…]` here, with one template for each item"),
-                NodeKind::String(text) if what == "`expect`" && text.contains(' ') => {
+                // Without arguments, an assertion is its name.
+                NodeKind::String(text) if what == "`expect`" && (text.contains(' ') || !text.contains('_')) => {
                     problem.help("write an assertion for each item, such as `[{ contains: … }]`")
                 }
                 NodeKind::String(text) if text.starts_with("- ") && text.contains('\n') => {

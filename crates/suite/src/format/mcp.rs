@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use model::decode::{self, Fields, Problems};
 use model::{
-    Arguments, AssertionScope, AssertionSpec, Case, Diagnostic, Node, NodeKind, Spanned, UserMessage, nearest,
+    Arguments, AssertionScope, AssertionSpec, Case, Diagnostic, DiagnosticKind, Node, NodeKind, Spanned, UserMessage,
+    nearest,
 };
 use serde_json::{Map, Value, json};
 
@@ -266,6 +267,11 @@ fn message(
 ) -> Option<UserMessage> {
     let place = fields.node();
     let tool = fields.required_text("call", problems);
+    if let Some(DiagnosticKind::MissingKey(keys)) =
+        problems.last_mut().filter(|_| tool.is_none()).map(|one| &mut one.kind)
+    {
+        keys.push("steps".to_owned());
+    }
     let mut call = json!({"call": tool.clone().unwrap_or_default(), "arguments": {}});
     if let Some(arguments) = fields.get("arguments") {
         // A call with other arguments than a map is a test too, if it has to fail.

@@ -329,6 +329,7 @@ impl<'a> Fields<'a> {
                 let line = self.node.source.excerpt(span).line;
                 problem.help(format!("`{near}` is already on line {line}: write what belongs to it there"))
             }
+            Some(near) if self.is_shorthand(name) => problem.help(format!("write `{near}: {}`", name.value)),
             Some(near) => problem.suggest(Some(near)),
             None => {
                 let mut known: Vec<&str> = Vec::with_capacity(self.known.len());
@@ -340,6 +341,14 @@ impl<'a> Fields<'a> {
                 problem.help(format!("known keys: {}", known.join(", ")))
             }
         }
+    }
+
+    /// Returns `true` for a key in code that is also the name of a variable, whose value it has: `{ files }`.
+    fn is_shorthand(&self, name: &Spanned<String>) -> bool {
+        let has_value =
+            |(key, value): &(Spanned<String>, Node)| key.span == name.span && !matches!(value.kind, NodeKind::Null);
+        let after = self.node.source.text.get(name.span.end()..).unwrap_or_default();
+        after.trim_start().starts_with([',', '}']) && self.entries.iter().any(has_value)
     }
 
     /// Returns the first key of the map under `name` if each of them belongs to this map.

@@ -135,6 +135,8 @@ pub struct Case {
     pub ruling: OutcomeRule,
     /// Reason for skipping the case.
     pub skip: Option<String>,
+    /// Place of `only`, which skips the other cases of the file.
+    pub only: Option<Excerpt>,
     /// Quarantine, if the case is in one.
     pub quarantine: Option<Quarantine>,
     /// Reasons why this case cannot run although others can. Its trials are broken.

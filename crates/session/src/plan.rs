@@ -413,23 +413,21 @@ fn unused_limit(session: &Session, plan: &Plan) -> Option<Diagnostic> {
 /// work on one case, and forgetting it would leave the others untested.
 fn skipped_by_only(session: &Session, plan: &Plan) -> Vec<Diagnostic> {
     let mut files: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-    // The cases that run are those that are marked.
     let marked = |file: &str| {
-        let mut of_file = plan.trials.iter().map(|trial| &trial.case).filter(|case| &*case.source.file == file);
-        of_file.find(|case| case.skip.is_none()).map(|case| case.source.clone())
+        let mut of_file = plan.trials.iter().filter(|trial| &*trial.case.source.file == file);
+        of_file.find_map(|trial| trial.case.only.clone())
     };
     let skipped = plan.trials.iter().map(|trial| &trial.case).filter(|case| suite::is_skipped_by_only(case));
     for case in skipped {
         files.entry(&*case.source.file).or_default().insert(&*case.id);
     }
     let error = |(file, cases): (&str, BTreeSet<&str>)| {
-        let message = format!("`only: true` skips {} of `{file}`", report::counted(cases.len(), "other case"));
+        let message = format!("`only` skips {} of `{file}`", report::counted(cases.len(), "other case"));
         let problem = match session.is_ci() {
-            true => Diagnostic::error(message)
-                .help("remove `only: true`: in CI (the variable `CI` is set) every case must run"),
-            false => {
-                Diagnostic::warning(message).help("remove `only: true` when the case is done; in CI it is an error")
+            true => {
+                Diagnostic::error(message).help("remove `only`: in CI (the variable `CI` is set) every case must run")
             }
+            false => Diagnostic::warning(message).help("remove `only` when the case is done; in CI it is an error"),
         };
         Diagnostic { source: marked(file), ..problem }
     };

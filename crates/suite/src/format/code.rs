@@ -103,20 +103,22 @@ fn cases(path: &Path, source: &Source, tests: &Tests, library: &Library, problem
         return vec![Arc::new(unloaded(path, source, problem))];
     }
     let mut taken = HashSet::new();
-    let mut cases: Vec<(Case, bool)> = Vec::with_capacity(tests.scenarios.len());
+    let mut cases: Vec<Case> = Vec::with_capacity(tests.scenarios.len());
     for (number, written) in tests.scenarios.iter().enumerate() {
         let place = place_of(written, source);
         let mut case = Case { fails_alone: true, ..Case::new(line(&written.name), place.clone()) };
         let claims = written.call.iter().flat_map(|call| call.claims.clone()).collect();
         case.code =
             Some(Box::new(Code { module: path.to_owned(), scenario: number, name: written.name.clone(), claims }));
-        let is_only = options(written, path, source, library, &mut case, problems);
+        options(written, path, source, library, &mut case, problems);
         let mistakes = written.call.iter().flat_map(|call| call.mistakes.clone());
         let (errors, doubts): (Vec<_>, Vec<_>) = mistakes.partition(Diagnostic::is_error);
         case.broken.extend(errors);
-        doubts.into_iter().for_each(|doubt| problems.push(doubt));
+        // All scenarios of `scenario.each` have those of its call.
+        let new: Vec<Diagnostic> = doubts.into_iter().filter(|doubt| !problems.contains(doubt)).collect();
+        problems.extend(new);
         if taken.contains(&case.id) {
-            let first = cases.iter().find(|(other, _)| other.id == case.id).map(|(other, _)| other.source.to_string());
+            let first = cases.iter().find(|other| other.id == case.id).map(|other| other.source.to_string());
             let problem = Diagnostic::warning(format!("a second scenario is called `{}`", case.id)).at(place);
             let problem = problem.of(DiagnosticKind::TakenId);
             problems.push(problem.help(format!("the first is at {}", first.unwrap_or_default())));
@@ -124,11 +126,10 @@ fn cases(path: &Path, source: &Source, tests: &Tests, library: &Library, problem
             case.id = other.unwrap_or(case.id);
         }
         taken.insert(case.id.clone());
-        cases.push((case, is_only));
+        cases.push(case);
     }
-    let marked = cases.iter_mut().map(|(case, is_only)| (case, *is_only));
-    skip_others(marked, ONLY_SCENARIO);
-    cases.into_iter().map(|(case, _)| Arc::new(case)).collect()
+    skip_others(&mut cases, ONLY_SCENARIO);
+    cases.into_iter().map(Arc::new).collect()
 }
 
 /// Returns the location of a scenario's name, if known.
@@ -148,7 +149,7 @@ fn line(name: &str) -> String {
 }
 
 /// Reads a scenario's options into `case`. With errors, the case cannot be run; warnings about doubtful values are
-/// added to `warnings`. Returns `true` if it has `only`.
+/// added to `warnings`.
 fn options(
     written: &Written,
     path: &Path,
@@ -156,16 +157,15 @@ fn options(
     library: &Library,
     case: &mut Case,
     warnings: &mut Problems,
-) -> bool {
+) {
     let node = match &written.call {
         Some(call) => call.argument(OPTIONS, &written.options),
         None => Node::from_json(&written.options.to_json(), &Source::new(source.path.clone(), "")),
     };
     if matches!(written.options, Value::Map(ref entries) if entries.is_empty()) {
-        return false;
+        return;
     }
     let mut problems = Problems::new();
-    let mut is_only = false;
     if let Some(mut fields) = Fields::of(&node, "the options of a scenario", &mut problems) {
         case.description = fields.any_text("description", &mut problems);
         case.tags = fields.texts("tags", &mut problems).unwrap_or_default();
@@ -184,13 +184,18 @@ fn options(
         if let Some(tools) = fields.list("tools", &mut problems) {
             case.tools = tools.iter().map(Node::to_json).collect();
         }
-        is_only = only(&mut fields, &mut problems);
+        case.only = only(&mut fields, &mut problems).map(|node| match &written.call {
+            // It is not written in the options, but called.
+            Some(call) if call.arguments.get(OPTIONS).is_none_or(|options| options.entry("only").is_none()) => {
+                call.excerpt()
+            }
+            _ => node.excerpt(),
+        });
         fields.finish(&mut problems);
     }
     let (errors, doubts) = problems.into_iter().partition(Diagnostic::is_error);
     case.broken = errors;
     warnings.extend::<Problems>(doubts);
-    is_only
 }
 
 /// Reads `reruns`, or `retries`, its name in Fabrik Lite.
@@ -201,13 +206,10 @@ fn reruns(fields: &mut Fields<'_>, problems: &mut Problems) -> Option<u32> {
     reruns.or(retries).map(|reruns| u32::try_from(reruns).unwrap_or(u32::MAX))
 }
 
-fn only(fields: &mut Fields<'_>, problems: &mut Problems) -> bool {
-    match fields.get("only").map(|node| (&node.kind, node)) {
-        None => false,
-        Some((NodeKind::Bool(only), _)) => *only,
-        Some((_, node)) => {
-            problems.push(node.error(format!("`only` must be true or false, not {}", node.kind_name())));
-            false
-        }
+fn only<'n>(fields: &mut Fields<'n>, problems: &mut Problems) -> Option<&'n Node> {
+    let node = fields.get("only")?;
+    if !matches!(node.kind, NodeKind::Bool(_)) {
+        problems.push(node.error(format!("`only` must be true or false, not {}", node.kind_name())));
     }
+    Some(node).filter(|node| matches!(node.kind, NodeKind::Bool(true)))
 }

@@ -108,8 +108,7 @@ fn cases(path: &Path, content: Content, library: &Library, problems: &mut Proble
         problems.push(root.warning("the file has no cases"));
     }
     let mut drafts = read_all(&file_defaults, nodes, problems);
-    let marked = drafts.iter_mut().map(|draft| (&mut *draft.case, draft.is_only));
-    skip_others(marked, ONLY_CASE);
+    skip_others(drafts.iter_mut().map(|draft| &mut *draft.case), ONLY_CASE);
     warn_of_idle(&drafts, problems);
     problems.extend(file_defaults.front.get("skips").and_then(|skips| beyond(skips, &drafts)));
     drop_repeated(known, problems);

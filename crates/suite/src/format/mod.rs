@@ -141,9 +141,9 @@ pub fn is_skipped_by_only(case: &Case) -> bool {
 }
 
 /// Skips cases without `only`, with the reason `reason`, if any case has it.
-fn skip_others<'c>(cases: impl IntoIterator<Item = (&'c mut Case, bool)>, reason: &str) {
-    let (only, others): (Vec<_>, Vec<_>) = cases.into_iter().partition(|(_, is_only)| *is_only);
-    for (case, _) in others.into_iter().filter(|(case, _)| !only.is_empty() && case.skip.is_none()) {
+fn skip_others<'c>(cases: impl IntoIterator<Item = &'c mut Case>, reason: &str) {
+    let (only, others): (Vec<_>, Vec<_>) = cases.into_iter().partition(|case| case.only.is_some());
+    for case in others.into_iter().filter(|case| !only.is_empty() && case.skip.is_none()) {
         case.skip = Some(reason.to_owned());
     }
 }

@@ -64,6 +64,7 @@ pub(super) fn write(case: &Case, format: WrittenFormat, parts: &mut Parts<'_>) -
         must_assert: _,
         ruling: _,
         skip,
+        only: _,
         quarantine,
         broken: _,
         fails_alone: _,

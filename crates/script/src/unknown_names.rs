@@ -3,15 +3,17 @@
 //! certain is reported.
 
 mod arguments;
+mod role;
+mod rows;
 
 use std::collections::{HashMap, HashSet};
 
 use model::{Diagnostic, Span, nearest};
 use oxc_ast::ast::{
-    Argument, AssignmentExpression, AssignmentTarget, BindingPattern, CallExpression, Expression, FormalParameter,
-    FormalParameters, Function, IdentifierReference, ImportDeclaration, ImportDeclarationSpecifier, ObjectPropertyKind,
-    Program, StaticMemberExpression, StringLiteral, TSGlobalDeclaration, UnaryExpression, UnaryOperator,
-    VariableDeclarator,
+    Argument, AssignmentExpression, AssignmentTarget, BindingPattern, CallExpression, Expression, ForOfStatement,
+    ForStatementLeft, FormalParameter, FormalParameters, Function, IdentifierReference, ImportDeclaration,
+    ImportDeclarationSpecifier, ObjectPropertyKind, Program, StaticMemberExpression, StringLiteral,
+    TSGlobalDeclaration, UnaryExpression, UnaryOperator, VariableDeclarator,
 };
 use oxc_ast_visit::{Visit, walk};
 use oxc_semantic::{ScopeFlags, Scoping, SemanticBuilder};
@@ -20,24 +22,10 @@ use oxc_syntax::scope::ScopeId;
 use oxc_syntax::symbol::SymbolId;
 
 use self::arguments::KnownArgument;
+use self::role::{OF_EVERY_OBJECT, RECEIVED, Role, SYNONYMS};
 use crate::absent_names::{absence, is_absent_in_node};
 use crate::names::TEST_MODULES;
 use crate::syntax::span;
-
-/// Members of an agent in a scenario.
-const AGENT: [&str; 5] = ["name", "model", "send", "run", "files"];
-
-/// Members of the files of an agent.
-const FILES: [&str; 3] = ["read", "list", "exists"];
-
-/// Members of a reply in a scenario.
-const REPLY: [&str; 7] = ["text", "toolCalls", "latencyMs", "firstTokenMs", "tokenUsage", "raw", "mentions"];
-
-/// Members of a persona.
-const PERSONA: [&str; 7] = ["says", "converse", "role", "name", "tone", "backstory", "context"];
-
-/// Members of the result of a conversation with a simulated user.
-const TALK: [&str; 3] = ["replies", "last", "reason"];
 
 /// Options of `converse`.
 const CONVERSE: [&str; 4] = ["goal", "stopWhen", "maxTurns", "model"];
@@ -45,48 +33,8 @@ const CONVERSE: [&str; 4] = ["goal", "stopWhen", "maxTurns", "model"];
 /// Options of `agent.run`.
 const RUN: [&str; 1] = ["timeout"];
 
-/// Names that a scenario receives.
-const RECEIVED: [&str; 7] = ["agent", "agents", "assert", "persona", "score", "scores", "profile"];
-
 /// Names of values that the test module exports.
 const EXPORTED: [&str; 7] = ["scenario", "persona", "assert", "score", "secret", "sleep", "AgentResponse"];
-
-/// Names of other libraries for members, each with ours.
-const SYNONYMS: [(&[&str], &str); 13] = [
-    (
-        &["ask", "say", "says", "chat", "prompt", "message", "query", "invoke", "call", "complete", "respond", "tell"],
-        "send",
-    ),
-    (&["exec", "execute", "shell", "bash", "command", "spawn"], "run"),
-    (&["fs", "workspace"], "files"),
-    (&["readFile", "get", "load", "open", "content"], "read"),
-    (&["readdir", "ls", "glob", "all"], "list"),
-    (&["has", "exist", "stat"], "exists"),
-    (&["content", "message", "output", "response", "answer", "body", "reply"], "text"),
-    (&["tools", "calls", "toolUses", "functionCalls"], "toolCalls"),
-    (&["latency", "duration", "durationMs", "elapsed", "time"], "latencyMs"),
-    (&["usage", "tokens"], "tokenUsage"),
-    (&["includes", "contains", "has", "match", "matches"], "mentions"),
-    (&["talk", "chat", "interact"], "converse"),
-    (&["messages", "turns", "transcript"], "replies"),
-];
-
-/// Members that every object has, and those by which JavaScript recognises promises and converts values.
-const OF_EVERY_OBJECT: [&str; 13] = [
-    "then",
-    "catch",
-    "finally",
-    "toJSON",
-    "constructor",
-    "toString",
-    "toLocaleString",
-    "valueOf",
-    "hasOwnProperty",
-    "isPrototypeOf",
-    "propertyIsEnumerable",
-    "prototype",
-    "__proto__",
-];
 
 /// Variables of the language, of which a similar name may be meant.
 const GLOBALS: [&str; 18] = [
@@ -150,67 +98,6 @@ pub(crate) fn unknown_names(program: &Program<'_>, text: &str, is_module: bool) 
     (unknown, helpers)
 }
 
-/// What a variable holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Role {
-    /// The object that a scenario receives.
-    Context,
-    Agent,
-    /// Something called `agent` that is probably one.
-    Agentlike,
-    Agents,
-    Files,
-    Reply,
-    Persona,
-    /// The module that tests import.
-    TestModule,
-    /// The function that makes a scenario.
-    MakesScenario,
-    /// The function that makes a persona.
-    MakesPersona,
-    /// The object with the assertions.
-    Assert,
-    /// The result of `converse`.
-    Talk,
-    /// It has no value yet.
-    Unset,
-    Other,
-}
-
-impl Role {
-    /// Returns the members of such a value, and how it is called. `None` if they are not known.
-    fn members(self) -> Option<(&'static [&'static str], &'static str)> {
-        match self {
-            Self::Context => Some((&RECEIVED, "a scenario")),
-            Self::Agent | Self::Agentlike => Some((&AGENT, "an agent")),
-            Self::Files => Some((&FILES, "`agent.files`")),
-            Self::Reply => Some((&REPLY, "a reply")),
-            Self::Persona => Some((&PERSONA, "a persona")),
-            Self::Talk => Some((&TALK, "the result of `converse`")),
-            Self::Agents
-            | Self::TestModule
-            | Self::MakesScenario
-            | Self::MakesPersona
-            | Self::Assert
-            | Self::Unset
-            | Self::Other => None,
-        }
-    }
-
-    /// Returns what the member `name` holds.
-    fn member(self, name: &str) -> Self {
-        match (self, name) {
-            (Self::Context, "agent") | (Self::Agents, _) => Self::Agent,
-            (Self::Context, "agents") => Self::Agents,
-            (Self::TestModule, "scenario") => Self::MakesScenario,
-            (Self::Context | Self::TestModule, "assert") => Self::Assert,
-            (Self::Context | Self::TestModule, "persona") => Self::MakesPersona,
-            (Self::Agent, "files") => Self::Files,
-            _ => Self::Other,
-        }
-    }
-}
-
 /// A value of a known kind.
 #[derive(Clone, Copy)]
 struct Held {
@@ -224,6 +111,8 @@ struct Member {
     of: Held,
     name: String,
     span: Span,
+    /// True if it is also the name of the variable that gets it: `{ usage }`.
+    is_shorthand: bool,
 }
 
 /// A variable that nothing declares.
@@ -320,7 +209,7 @@ impl Found {
                 unknown.push(UnknownName { span: context.span, problem, global: None });
             }
         }
-        for Member { of, name, span } in &self.members {
+        for Member { of, name, span, is_shorthand } in &self.members {
             let Some((members, what)) = of.role.members() else { continue };
             let is_known = members.contains(&&**name) || OF_EVERY_OBJECT.contains(&&**name);
             let is_doubtful = |root: SymbolId| {
@@ -332,15 +221,13 @@ impl Found {
                 continue;
             }
             let near = nearest(name, members.iter().copied());
-            // It may be something else that has the same name.
-            if of.role == Role::Agentlike && near.is_none() {
+            let is_meant = |(others, ours): &&(&[&str], &str)| others.contains(&&**name) && members.contains(ours);
+            let meant = SYNONYMS.iter().find(is_meant).map(|(_, ours)| *ours);
+            // Something else that is called `agent` may have what a synonym names.
+            if of.role.is_open() && near.or(meant.filter(|_| of.role != Role::Agentlike)).is_none() {
                 continue;
             }
-            let meant = || {
-                let known = SYNONYMS.iter().filter(|(_, ours)| members.contains(ours));
-                known.clone().find(|(others, _)| others.contains(&&**name)).map(|(_, ours)| *ours)
-            };
-            let near = meant().or(near);
+            let near = meant.or(near);
             let message = match of.role {
                 Role::Context => format!("a scenario does not receive `{name}`"),
                 _ => match what.strip_prefix('`') {
@@ -348,7 +235,13 @@ impl Found {
                     None => format!("{what} has no `{name}`"),
                 },
             };
-            let problem = Diagnostic::error(message).suggest(near);
+            let problem = Diagnostic::error(message);
+            let problem = match near {
+                Some(near) if *is_shorthand && of.role != Role::Context => {
+                    problem.help(format!("write `{near}: {name}`"))
+                }
+                near => problem.suggest(near),
+            };
             let is_of_row = self.contexts.iter().any(|context| Some(context.symbol) == of.root && context.is_of_row);
             let problem = match near {
                 Some(_) => problem,
@@ -444,12 +337,18 @@ impl Finder<'_> {
                 Some(Held { role: Role::TestModule, root: None })
             }
             Expression::CallExpression(call) => {
-                let Held { role, root } = self.held(&call.callee)?;
+                let callee = call.callee.get_inner_expression();
+                if callee.is_member_expression() {
+                    let (Held { role, root }, method) = self.method(call)?;
+                    return Some(Held { role: role.returned(method)?, root });
+                }
+                let Held { role, root } = self.held(callee)?;
                 (role == Role::MakesPersona).then_some(Held { role: Role::Persona, root })
             }
             Expression::ComputedMemberExpression(member) => {
                 let Held { role, root } = self.held(&member.object)?;
-                (role == Role::Agents).then_some(Held { role: Role::Agent, root })
+                let is_item = role == Role::Agents || !member.expression.is_string_literal();
+                Some(Held { role: role.item().filter(|_| is_item)?, root })
             }
             Expression::StaticMemberExpression(member) => {
                 let Held { role, root } = self.held(&member.object)?;
@@ -476,12 +375,28 @@ impl Finder<'_> {
     /// Returns what the promise of the call `expression` is fulfilled with.
     fn awaited(&self, expression: &Expression<'_>) -> Option<Held> {
         let Expression::CallExpression(call) = expression.get_inner_expression() else { return None };
+        let (Held { role, root }, method) = self.method(call)?;
+        Some(Held { role: role.awaited(method)?, root })
+    }
+
+    /// Returns the object whose method is called, and the name of the method.
+    fn method<'e>(&self, call: &'e CallExpression<'_>) -> Option<(Held, &'e str)> {
         let member = call.callee.get_inner_expression().as_member_expression()?;
-        let Held { role, root } = self.held(member.object())?;
-        match (role, member.static_property_name()?) {
-            (Role::Agent, "send") => Some(Held { role: Role::Reply, root }),
-            (Role::Persona, "converse") => Some(Held { role: Role::Talk, root }),
+        Some((self.held(member.object())?, member.static_property_name()?))
+    }
+
+    /// Binds the parameter of the function that a list calls with each item, or `assert.custom` with a reply.
+    fn bind_item(&mut self, call: &CallExpression<'_>) {
+        let Some((Held { role, root }, method)) = self.method(call) else { return };
+        let Some(role) = role.passed(method) else { return };
+        let mut given = call.arguments.iter().filter_map(Argument::as_expression);
+        let parameters = given.find_map(|value| match value.get_inner_expression() {
+            Expression::ArrowFunctionExpression(function) => Some(&function.params),
+            Expression::FunctionExpression(function) => Some(&function.params),
             _ => None,
+        });
+        if let Some(item) = parameters.and_then(|parameters| parameters.items.first()) {
+            self.bind(&item.pattern, Some(Held { role, root }));
         }
     }
 
@@ -513,13 +428,19 @@ impl Finder<'_> {
                     };
                     if !is_optional && (is_near() || is_used()) {
                         let span = span(property.key.span());
-                        self.found.members.push(Member { of: held, name: key.to_string(), span });
+                        let (name, is_shorthand) = (key.to_string(), property.shorthand);
+                        self.found.members.push(Member { of: held, name, span, is_shorthand });
                     }
                     let role = held.role.member(&key);
                     self.bind(&property.value, Some(Held { role, root: held.root }).filter(|_| !is_optional));
                 }
             }
-            BindingPattern::ArrayPattern(_) | BindingPattern::AssignmentPattern(_) => {}
+            BindingPattern::ArrayPattern(list) => {
+                let Some(Held { role, root }) = held else { return };
+                let Some(role) = role.item() else { return };
+                list.elements.iter().flatten().for_each(|item| self.bind(item, Some(Held { role, root })));
+            }
+            BindingPattern::AssignmentPattern(_) => {}
         }
     }
 
@@ -552,11 +473,7 @@ impl Finder<'_> {
 
     /// Reports options and arguments that the method that is called does not have.
     fn check_options(&mut self, call: &CallExpression<'_>) {
-        let Some(member) = call.callee.get_inner_expression().as_member_expression() else { return };
-        let (Some(Held { role, .. }), Some(method)) = (self.held(member.object()), member.static_property_name())
-        else {
-            return;
-        };
+        let Some((Held { role, .. }, method)) = self.method(call) else { return };
         if (role, method) == (Role::Reply, "mentions") {
             let given = call.arguments.first().map(|given| given.as_expression().map(Expression::get_inner_expression));
             let problem = match given {
@@ -567,6 +484,12 @@ impl Finder<'_> {
                 }
                 Some(_) => return,
             };
+            self.found.others.push(UnknownName { span: span(call.span), problem, global: None });
+        }
+        let given = call.arguments.first().and_then(Argument::as_expression);
+        if (role, method) == (Role::Calls, "includes") && given.is_some_and(Expression::is_string_literal) {
+            let problem = Diagnostic::error("an item of `toolCalls` is a call and never a text");
+            let problem = problem.help("write `reply.toolCalls.some((call) => call.name === \"TOOL\")`");
             self.found.others.push(UnknownName { span: span(call.span), problem, global: None });
         }
         let known: &[&str] = match (role, method) {
@@ -621,12 +544,14 @@ impl<'a> Visit<'a> for Finder<'_> {
         let callee = call.callee.get_inner_expression();
         if self.makes_scenario(callee) {
             let is_of_row = matches!(callee, Expression::CallExpression(_));
+            self.check_rows(call);
             match call.arguments.last().and_then(Argument::as_expression).map(Expression::get_inner_expression) {
                 Some(Expression::ArrowFunctionExpression(function)) => self.receive(&function.params, is_of_row),
                 Some(Expression::FunctionExpression(function)) => self.receive(&function.params, is_of_row),
                 _ => {}
             }
         }
+        self.bind_item(call);
         self.check_options(call);
         self.remember_arguments(call);
         if self.held(callee).is_some_and(|held| held.role == Role::Assert) {
@@ -665,6 +590,18 @@ impl<'a> Visit<'a> for Finder<'_> {
         walk::walk_variable_declarator(self, declarator);
     }
 
+    fn visit_for_of_statement(&mut self, statement: &ForOfStatement<'a>) {
+        self.visit_for_statement_left(&statement.left);
+        if let ForStatementLeft::VariableDeclaration(declaration) = &statement.left
+            && let Some(declarator) = declaration.declarations.first()
+            && let Some(Held { role, root }) = self.held(&statement.right)
+        {
+            self.bind(&declarator.id, role.item().map(|role| Held { role, root }));
+        }
+        self.visit_expression(&statement.right);
+        self.visit_statement(&statement.body);
+    }
+
     fn visit_function(&mut self, function: &Function<'a>, flags: ScopeFlags) {
         if let Some(name) = function.id.as_ref().filter(|_| function.is_declaration()) {
             self.help(name.symbol_id.get(), span(function.span));
@@ -697,7 +634,7 @@ impl<'a> Visit<'a> for Finder<'_> {
     fn visit_static_member_expression(&mut self, member: &StaticMemberExpression<'a>) {
         if let Some(of) = self.held(&member.object) {
             let name = member.property.name.to_string();
-            self.found.members.push(Member { of, name, span: span(member.property.span) });
+            self.found.members.push(Member { of, name, span: span(member.property.span), is_shorthand: false });
         }
         walk::walk_static_member_expression(self, member);
     }

@@ -166,6 +166,14 @@ impl KnownArgument {
             | Role::MakesScenario
             | Role::MakesPersona
             | Role::Assert
+            | Role::Replies
+            | Role::Calls
+            | Role::Call
+            | Role::Usage
+            | Role::Output
+            | Role::Result
+            | Role::Text
+            | Role::List
             | Role::Unset
             | Role::Other => return None,
         };

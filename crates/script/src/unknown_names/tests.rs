@@ -70,7 +70,11 @@ fn a_member_that_does_not_exist_is_found_and_ours_suggested() {
         ("{ const r = await agent.send('x'); } { const r = await agent.send('y'); r.txt; }", "txt", "`text`"),
         ("let r; r = await agent.send('x'); r = await agent.send('y'); r.content;", "content", "mean `text`?"),
         ("(await agent.send('x')).tool_calls;", "tool_calls", "did you mean `toolCalls`?"),
-        ("const { text, usage } = await agent.send('x'); console.log(text, usage);", "usage", "mean `tokenUsage`?"),
+        (
+            "const { text, usage } = await agent.send('x'); console.log(text, usage);",
+            "usage",
+            "write `tokenUsage: usage`",
+        ),
         ("const u = persona({ role: 'a' }); u.say('x');", "say", "a persona has no `say`; did you mean `says`?"),
         (
             "await persona({ role: 'a' }).converse(agent, { gaol: 'x' });",
@@ -96,6 +100,88 @@ fn a_member_that_does_not_exist_is_found_and_ours_suggested() {
         "agent.send('x').then((r) => r.text);",
     ] {
         assert_eq!(in_body(right), [], "{right}");
+    }
+}
+
+#[test]
+fn a_member_that_a_text_or_a_list_of_a_reply_does_not_have_is_found() {
+    for (body, place, message) in [
+        ("r.toolCalls.lenght;", "lenght", "a list has no `lenght`; did you mean `length`?"),
+        ("r.toolCalls.size;", "size", "did you mean `length`?"),
+        ("const calls = r.toolCalls; calls.lenght;", "lenght", "did you mean `length`?"),
+        ("r.text.lenght;", "lenght", "a text has no `lenght`; did you mean `length`?"),
+        ("r.text.include('x');", "include", "did you mean `includes`?"),
+        ("const { text } = r; text.contains('x');", "contains", "did you mean `includes`?"),
+        ("r.text.test(/x/);", "test", "did you mean `match`?"),
+        (
+            "r.toolCalls.includes('x');",
+            "r.toolCalls.includes('x')",
+            "an item of `toolCalls` is a call and never a text",
+        ),
+        ("r.toolCalls[0].tool;", "tool", "a tool call has no `tool`; did you mean `name`?"),
+        ("r.toolCalls.some((c) => c.nmae === 'x');", "nmae", "did you mean `name`?"),
+        ("r.toolCalls.filter((c) => c.name)[0].args;", "args", "did you mean `arguments`?"),
+        ("r.toolCalls.find(({ tool }) => tool === 'x');", "tool", "write `name: tool`"),
+        ("r.toolCalls.find((c) => c.name)?.output;", "output", "did you mean `result`?"),
+        ("for (const call of r.toolCalls) call.fly;", "fly", "it has name, arguments, result and isError"),
+        ("const [first] = r.toolCalls; first.input;", "input", "did you mean `arguments`?"),
+        (
+            "r.tokenUsage?.inputTokens;",
+            "inputTokens",
+            "`tokenUsage` has no member `inputTokens`; did you mean `input`?",
+        ),
+        ("(await agent.run('ls')).code;", "code", "the result of `agent.run` has no `code`; did you mean `exitCode`?"),
+        ("assert.custom('x', (reply) => reply.toolCalls.lenght === 0);", "lenght", "did you mean `length`?"),
+        ("assert.custom(r, 'x', ({ txt }) => txt === '');", "txt", "a reply has no `txt`; write `text: txt`"),
+        ("if (!(await assert.contains(r, 'x')).pass) return;", "pass", "did you mean `passed`?"),
+        ("const found = await assert.custom('x', () => true); found.reason;", "reason", "did you mean `reasoning`?"),
+        ("(await agent.files.list()).count;", "count", "did you mean `length`?"),
+        ("(await agent.files.read('a')).contains('x');", "contains", "did you mean `includes`?"),
+        (
+            "const t = await persona({ role: 'a' }).converse(agent, { goal: 'x' }); t.replies[0].content; t.last.text;",
+            "content",
+            "a reply has no `content`; did you mean `text`?",
+        ),
+    ] {
+        let found = in_body(&format!("const r = await agent.send('x'); {body}"));
+        assert!(is_one(&found, place, message), "{body}: {found:?}");
+    }
+    let chain = "r.toolCalls".to_owned() + &"\n.filter((c) => c.name)".repeat(200) + "\n.lenght;";
+    let found = in_body(&format!("const r = await agent.send('x'); {chain}"));
+    assert!(is_one(&found, "lenght", "did you mean `length`?"), "{found:?}");
+    for right in [
+        "r.toolCalls.map((c) => c.name).sort().join(); r.toolCalls.unshift; r.text.sub(); r.text.length.toFixed(1);",
+        "r.text.should.contain('x'); r.toolCalls.should.be.empty; r.toolCalls.groupBy((c) => c.name);",
+        "r.toolCalls[0].arguments.lenght; r.toolCalls[0].result.lenght; r.raw.lenght; r.text.split(' ').lenght;",
+        "r.toolCalls['length'].toFixed(1); r.toolCalls.toString(); r.toolCalls.reduce((n, c) => n + c.size, 0);",
+        "let c = r.toolCalls[0]; c = { tool: 'x' }; c.tool;",
+        "let found; for (const c of r.toolCalls) { found = c.name; } found.lenght;",
+        "const { stdout, exitCode } = await agent.run('ls'); stdout.trim(); exitCode + 1;",
+        "for (const c of [{ tool: 1 }]) c.tool; [{ tool: 1 }].some((c) => c.tool);",
+    ] {
+        assert_eq!(in_body(&format!("const r = await agent.send('x'); {right}")), [], "{right}");
+    }
+}
+
+#[test]
+fn a_name_of_rows_with_more_placeholders_than_values_is_found() {
+    let of = |rows: &str, name: &str| {
+        let each = format!("scenario.each({rows})('{name}', async () => {{}});");
+        unknown(&format!("import {{ scenario }} from 'trialrun';\n{each}"))
+    };
+    let message = "the name has 2 placeholders, but no row has more than 1 value";
+    assert!(is_one(&of("['a', 'b']", "%s is %s"), "'%s is %s'", message), "{:?}", of("['a', 'b']", "%s is %s"));
+    for (rows, name) in [
+        ("['a', 'b']", "%s"),
+        ("['a', 'b']", "%s is 100%%, %#"),
+        ("[['a', 1], ['b', 2]]", "%s is %d"),
+        ("[['a'], ['b', 2]]", "%s is %d"),
+        ("[['a', ...other]]", "%s is %d"),
+        ("[a, b]", "%s is %d"),
+        ("rows", "%s is %d"),
+        ("[{ a: 1, b: 2 }]", "$a is $b"),
+    ] {
+        assert!(of(rows, name).iter().all(|(_, found)| !found.contains("placeholders")), "{rows} {name}");
     }
 }
 

@@ -1,21 +1,23 @@
 //! Compiles written assertions to checks, and judges evidence with them.
 
+mod claim_problems;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use expect::SourceLocation;
 use model::decode::{Problems, text};
 use model::{
-    Arguments, AssertionScope, AssertionSpec, Case, CodeClaim, Diagnostic, Ending, Evidence, Excerpt, FaultKind,
-    FaultReport, Finding, Need, Node, NodeKind, Outcome, OutcomeRule, Position, Probed, SideEffectContract, Status,
-    nearest, unusual_separator,
+    Arguments, AssertionScope, AssertionSpec, Case, Diagnostic, Ending, Evidence, Excerpt, FaultKind, FaultReport,
+    Finding, Need, Node, Outcome, OutcomeRule, Position, Probed, SideEffectContract, Status, nearest,
+    unusual_separator,
 };
 
 use crate::arguments::{self, COMMON};
 use crate::assertion::expect::cannot_fail;
 use crate::assertion::integrity_clean::{self, IntegrityClean};
 use crate::assertion::side_effect_contract::{CONTRACT_TITLE, Contract};
-use crate::assertion_type::{Assertion, Form, camel_case};
+use crate::assertion_type::{Assertion, Form};
 use crate::assertions::{ASSERTIONS, find, snake_case};
 use crate::context::Context;
 use crate::contradiction;
@@ -29,9 +31,6 @@ use crate::matcher::{Judgement, Matcher};
 use crate::promptfoo;
 use crate::reading::{Reading, SYNONYMS, tool_pattern};
 use crate::verdict::Verdict;
-
-/// Name, in code, of the assertion that is a function written by the user.
-const CUSTOM: &str = "custom";
 
 /// Compiled assertion, ready to judge evidence. Cheap to clone, and usable from any thread.
 #[derive(Debug, Clone)]
@@ -371,7 +370,7 @@ pub fn compile(case: &Case, context: &Context<'_>) -> (Vec<Check>, Vec<Diagnosti
         }
     }
     for claim in case.code.iter().flat_map(|code| &code.claims) {
-        problems.extend(claim_problems(claim, context));
+        problems.extend(claim_problems::problems(claim, context));
     }
     for (index, spec) in case.assertions.iter().enumerate() {
         if let Some(first) = case.assertions[..index].iter().find(|other| other.id == spec.id) {
@@ -602,69 +601,6 @@ fn finding(id: &str, kind: &str, weight: f64, mut verdict: Verdict) -> Finding {
 
 fn id_place(spec: &AssertionSpec) -> SourceLocation {
     spec.node.get("id").map_or_else(|| SourceLocation::at(&spec.node, spec.kind.span), SourceLocation::from_node)
-}
-
-/// Returns the problems that an assertion in code is certain to have. The first argument may be a reply, which is not an
-/// argument of the assertion: if that is unknown, there must be errors either way.
-fn claim_problems(claim: &CodeClaim, context: &Context<'_>) -> Vec<Diagnostic> {
-    let name = claim.name.value.as_str();
-    if name == CUSTOM {
-        return Vec::new();
-    }
-    if find(name).is_none_or(Assertion::is_implicit) {
-        return vec![misspelt(claim)];
-    }
-    match claim.arguments.as_slice() {
-        [None, others @ ..] if argument_problems(claim, &claim.arguments, context).iter().any(Diagnostic::is_error) => {
-            argument_problems(claim, others, context)
-        }
-        [None, ..] => Vec::new(),
-        arguments => argument_problems(claim, arguments, context),
-    }
-}
-
-/// Compiles `claim` with `arguments`, if known. Returns the problems that unknown arguments cannot cause.
-fn argument_problems(claim: &CodeClaim, arguments: &[Option<Node>], context: &Context<'_>) -> Vec<Diagnostic> {
-    let place = Node { kind: NodeKind::Null, span: claim.name.span, tag: None, source: Arc::clone(&claim.source) };
-    let spec = AssertionSpec {
-        node: Node { kind: NodeKind::Map(Vec::new()), ..place.clone() },
-        arguments: Arguments::Listed(
-            arguments.iter().map(|argument| argument.as_ref().unwrap_or(&place).clone()).collect(),
-        ),
-        about: AssertionScope::Trial,
-        id: String::new(),
-        kind: claim.name.clone(),
-        weight: 1.0,
-    };
-    let mut problems = Problems::new();
-    Check::compile(&spec, context, &mut problems);
-    // A problem in an unknown argument, or in the assertion as a whole, is located at the assertion.
-    let whole = place.excerpt();
-    let is_inside =
-        |one: &Diagnostic| one.source.as_ref().is_some_and(|at| (at.line, at.column) != (whole.line, whole.column));
-    problems.retain(|one| arguments.iter().all(Option::is_some) || is_inside(one));
-    problems
-}
-
-/// Reports a call in code to a function whose name is not an assertion. A name similar to an assertion is likely a
-/// typo. Any other name may be the user's own function; if it is not, the call fails when it runs.
-fn misspelt(claim: &CodeClaim) -> Diagnostic {
-    let name = claim.name.value.as_str();
-    let names: Vec<String> = written_names().map(camel_case).collect();
-    let near = nearest(&name.replace("not.", "not_"), names.iter().map(String::as_str).chain([CUSTOM]));
-    let message = format!("there is no assertion named `assert.{name}`");
-    let is_not = name == "not" || name.starts_with("not.");
-    let near = near.filter(|_| name != "not");
-    let problem = match near.is_some() || is_not {
-        true => Diagnostic::error(message),
-        false => Diagnostic::warning(format!("{message}, so it will be undecided")),
-    };
-    if near.is_none() && is_not {
-        let problem = problem.help("write the assertion that denies it, such as `assert.notContains`");
-        return problem.at(claim.source.excerpt(claim.name.span));
-    }
-    let near = near.map(|near| format!("assert.{near}"));
-    problem.suggest(near.as_deref()).at(claim.source.excerpt(claim.name.span))
 }
 
 /// Returns the names and aliases of the assertions that users write.

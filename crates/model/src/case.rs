@@ -228,13 +228,18 @@ pub struct Code {
     pub claims: Vec<CodeClaim>,
 }
 
+/// Tag of a value in a [`CodeClaim`] that is known only at run time.
+pub const UNKNOWN_TAG: &str = "!unknown";
+
 /// Assertion in the code of a scenario.
 #[derive(Debug, Clone)]
 pub struct CodeClaim {
     /// Name of the assertion in code, such as `llmJudge`, and where it is called.
     pub name: Spanned<String>,
-    /// Arguments. `None` if the value is known only at run time.
+    /// Arguments. `None` if the value is known only at run time, and [`UNKNOWN_TAG`] for such values in a map.
     pub arguments: Vec<Option<Node>>,
+    /// True if the first argument may be a reply, which is not an argument of the assertion.
+    pub may_have_reply: bool,
     /// File that contains it.
     pub source: Arc<Source>,
 }

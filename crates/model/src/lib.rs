@@ -91,7 +91,7 @@ pub use canary::{Canaries, Canary, CanaryPlace};
 pub use case::{
     Arguments, AssertionScope, AssertionSpec, Case, Code, CodeClaim, Graded, GradedFolder, LogVars, OutcomeRule,
     PermissionMode, Quarantine, RunnerOptions, Scoring, SettingSource, SimulatedUser, Solution, Subject, Suite,
-    UserMessage, UserResponse,
+    UNKNOWN_TAG, UserMessage, UserResponse,
 };
 pub use cassette_mode::CassetteMode;
 pub use cassette_use::CassetteUse;

@@ -1,5 +1,7 @@
 //! Source positions of the parts of an exported value.
 
+mod literal;
+
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -15,6 +17,7 @@ use oxc_ast::ast::{
 use oxc_ast_visit::{Visit, walk};
 use oxc_span::GetSpan;
 
+use self::literal::{argument, argument_node};
 use crate::expression::SyntaxError;
 use crate::names::TEST_MODULES;
 use crate::syntax::{Mistake, span};
@@ -295,12 +298,12 @@ impl Calls {
         let claim = |made: &CallLocation| {
             let node = |(index, value): (usize, &Option<Value>)| {
                 let place = made.arguments.get(index)?;
-                Some(node(value.as_ref()?, Some(place), place.span, source))
+                Some(argument_node(value.as_ref()?, place, source))
             };
             let name = Spanned::new(made.name.clone()?, made.callee);
-            let arguments =
-                made.values.iter().enumerate().skip(usize::from(made.first == First::Reply)).map(node).collect();
-            Some(CodeClaim { name, arguments, source: Arc::clone(source) })
+            let is_reply = made.first == First::Reply;
+            let arguments = made.values.iter().enumerate().skip(usize::from(is_reply)).map(node).collect();
+            Some(CodeClaim { name, arguments, may_have_reply: !is_reply, source: Arc::clone(source) })
         };
         claims.filter_map(claim).collect()
     }
@@ -363,9 +366,9 @@ impl<'a> Visit<'a> for Search<'a> {
             callee => callee.as_member_expression().and_then(|member| member.static_property_name()).map(str::to_owned),
         };
         // No assertion is written like this, so that it is reported.
-        let is_denied = is_on_not(call);
-        let name = if is_denied { name.map(|name| format!("not.{name}")) } else { name };
-        let is_claim = is_denied || self.is_on_assert(call);
+        let between = between(call);
+        let name = name.map(|name| between.map_or(name.clone(), |between| format!("{between}.{name}")));
+        let is_claim = between.is_some() || self.is_on_assert(call);
         let known = call.arguments.iter().take_while(|argument| argument.as_expression().is_some());
         if is_claim && let Some(reply) = call.arguments.first().and_then(Argument::as_expression) {
             self.use_as_result(reply);
@@ -378,14 +381,16 @@ impl<'a> Visit<'a> for Search<'a> {
             },
             None => First::Other,
         };
-        let values = call.arguments.iter().filter(|_| is_claim);
+        let is_undefined = |value: &Argument<'_>| value.as_expression().is_some_and(Expression::is_undefined);
+        let given = call.arguments.iter().rposition(|value| !is_undefined(value)).map_or(0, |last| last + 1);
+        let values = call.arguments.iter().take(given).filter(|_| is_claim);
         self.calls.found.push(CallLocation {
             callee: span(call.callee.span()),
             arguments: known.map(|argument| self.names.argument(argument, 0)).collect(),
             span: span(call.span),
             name,
             is_claim,
-            values: values.map(|argument| literal(argument.as_expression()?)).collect(),
+            values: values.map(|value| argument(value.as_expression()?)).collect(),
             first,
         });
         walk::walk_call_expression(self, call);
@@ -623,13 +628,13 @@ impl Search<'_> {
     }
 }
 
-/// Returns `true` if it is a call such as `assert.not.contains(…)`.
-fn is_on_not(call: &CallExpression<'_>) -> bool {
-    let holder = call.callee.get_inner_expression().as_member_expression().map(MemberExpression::object);
-    holder.and_then(|holder| holder.get_inner_expression().as_member_expression()).is_some_and(|member| {
-        let is_assert = member.object().get_identifier_reference().is_some_and(|name| name.name == "assert");
-        is_assert && member.static_property_name() == Some("not")
-    })
+/// Returns the first member in a call such as `assert.not.contains(…)`, if the second is not one that every function has.
+fn between<'c>(call: &'c CallExpression<'_>) -> Option<&'c str> {
+    let callee = call.callee.get_inner_expression().as_member_expression()?;
+    let holder = callee.object().get_inner_expression().as_member_expression()?;
+    let is_assert = is_named(holder.object().get_inner_expression(), "assert");
+    let is_own = ["call", "apply", "bind", "toString"].contains(&callee.static_property_name()?);
+    holder.static_property_name().filter(|_| is_assert && !is_own)
 }
 
 /// Top-level variables of a module.
@@ -757,38 +762,6 @@ impl<'a> Names<'a> {
         }
         ValueLocation { span: span(object.span), inside: Inside::Map(entries) }
     }
-}
-
-/// Returns the value of `expression` if the text alone determines it.
-fn literal(expression: &Expression<'_>) -> Option<Value> {
-    Some(match expression.get_inner_expression() {
-        Expression::NullLiteral(_) => Value::Null,
-        Expression::BooleanLiteral(literal) => Value::Bool(literal.value),
-        Expression::NumericLiteral(literal) => Value::Number(literal.value),
-        Expression::UnaryExpression(negated) if negated.operator == UnaryOperator::UnaryNegation => {
-            Value::Number(-literal(&negated.argument)?.as_number()?)
-        }
-        Expression::StringLiteral(literal) => Value::String(literal.value.to_string()),
-        Expression::TemplateLiteral(template) => Value::String(template.single_quasi()?.to_string()),
-        Expression::RegExpLiteral(literal) => Value::Regex {
-            source: literal.regex.pattern.text.to_string(),
-            flags: literal.regex.flags.to_inline_string().to_string(),
-        },
-        Expression::ArrayExpression(array) => {
-            let items = array.elements.iter().map(|element| literal(element.as_expression()?));
-            Value::List(items.collect::<Option<_>>()?)
-        }
-        Expression::ObjectExpression(object) => {
-            let entries = object.properties.iter().map(|property| match property {
-                ObjectPropertyKind::ObjectProperty(property) => {
-                    Some((property.key.static_name()?.into_owned(), literal(&property.value)?))
-                }
-                ObjectPropertyKind::SpreadProperty(_) => None,
-            });
-            Value::Map(entries.collect::<Option<_>>()?)
-        }
-        _ => return None,
-    })
 }
 
 fn opaque(what: &impl GetSpan) -> ValueLocation {

@@ -1,4 +1,4 @@
-use model::{Code, Scoring, Severity, Source, Span, Spanned, UserMessage};
+use model::{Scoring, Severity, UserMessage};
 use serde_json::{Value, json};
 
 use super::*;
@@ -308,74 +308,6 @@ fn a_misspelt_result_key_is_an_error() {
         );
     }
     assert!(problem_of(json!({"message": "x"})).starts_with("warning at "), "agents have their own keys");
-}
-
-/// Returns the errors in the code assertion called `name`, with their positions. `?` is an argument known only at run
-/// time.
-fn errors_of_code(name: &str, arguments: &[Value]) -> Vec<String> {
-    let written: Vec<String> = arguments.iter().map(Value::to_string).collect();
-    let source = Source::new("a.test.ts", format!("assert.{name}({})", written.join(", ")));
-    let mut start = "assert.(".len() + name.len();
-    let mut node_of = |(value, text): (&Value, &String)| {
-        let span = Span::new(start, start + text.len());
-        start += text.len() + 2;
-        let mut node = Node { span, ..Node::from_json(value, &source) };
-        if let NodeKind::Map(entries) = &mut node.kind {
-            for (key, value) in entries {
-                (key.span, value.span) = (span, span);
-            }
-        }
-        (value != "?").then_some(node)
-    };
-    let claim = CodeClaim {
-        name: Spanned::new(name.to_owned(), Span::new(0, "assert.".len() + name.len())),
-        arguments: arguments.iter().zip(&written).map(&mut node_of).collect(),
-        source: Arc::clone(&source),
-    };
-    let code = Code { module: "/a.test.ts".into(), scenario: 0, name: "a".to_owned(), claims: vec![claim] };
-    let case = Case { code: Some(Box::new(code)), ..case(&[]) };
-    let describe = |problem: &Diagnostic| {
-        let place = problem.source.as_ref().unwrap();
-        format!("{place}: {} ({})", problem.message, problem.help.join("; "))
-    };
-    compile(&case, &Context::default()).1.iter().map(describe).collect()
-}
-
-#[test]
-fn literal_arguments_in_code_are_checked_against_the_fields() {
-    let messages = errors_of_code("contains", &[json!("?"), json!(5)]);
-    assert_eq!(
-        messages,
-        ["a.test.ts:1:22: an argument of `assert.contains` must be a string, not a number (put it in quotes)"]
-    );
-    let messages = errors_of_code("toolCalled", &[json!("?"), json!("Bash"), json!({"command": "["})]);
-    assert!(messages.len() == 1 && messages[0].contains("invalid regular expression"), "{messages:?}");
-    let messages = errors_of_code("llmJudge", &[json!("?"), json!({"criterai": "kind"})]);
-    assert!(messages.iter().any(|problem| problem.contains("did you mean `criteria`")), "{messages:?}");
-    let messages = errors_of_code("fileExists", &[json!(true)]);
-    assert_eq!(
-        messages,
-        ["a.test.ts:1:19: an argument of `assert.fileExists` must be a string, not a boolean (put it in quotes)"]
-    );
-    let messages = errors_of_code("not.contains", &[json!("?"), json!("x")]);
-    assert!(messages[0].contains("did you mean `assert.notContains`"), "{messages:?}");
-    let messages = errors_of_code("contains", &[]);
-    assert_eq!(messages.len(), 1, "{messages:?}");
-}
-
-#[test]
-fn arguments_known_only_at_run_time_are_not_checked() {
-    for (name, arguments) in [
-        ("contains", json!(["?"])),
-        ("contains", json!(["?", "?"])),
-        ("contains", json!(["?", {"id": "a"}])),
-        // The first argument is either a reply or the name of the tool.
-        ("toolCalled", json!(["?", {"order": "17"}])),
-        ("toolCalled", json!(["?", "Bash", {"command": "ls"}, {"weight": 2}])),
-        ("custom", json!([5])),
-    ] {
-        assert_eq!(errors_of_code(name, arguments.as_array().unwrap()), Vec::<String>::new(), "{name}{arguments}");
-    }
 }
 
 #[test]

@@ -8,6 +8,9 @@ use model::{Arguments, AssertionSpec, Diagnostic, DiagnosticKind, Node, NodeKind
 use crate::assertion_type::{Assertion, Field, Parameter, TITLE};
 use crate::assertions::snake_case;
 
+/// The field with the arguments of a call.
+const ARGS_MATCH: &str = "args_match";
+
 /// Keys that every assertion has in addition to its own fields.
 pub(crate) const COMMON: [&str; 4] = ["id", "type", "weight", "title"];
 
@@ -29,13 +32,12 @@ pub(crate) fn entry<'s>(
     };
     let mut entries = Vec::new();
     for (index, value) in given.iter().enumerate() {
-        if assertion.parameters.get(index) == Some(&Parameter::Map("args_match"))
+        if assertion.parameters.get(index) == Some(&Parameter::Map(ARGS_MATCH))
             && let NodeKind::Map(fields) = &value.kind
-            && let Some((key, _)) = fields.iter().find(|(key, _)| snake_case(&key.value) == "args_match")
+            && let Some((key, _)) = fields.iter().find(|(key, _)| snake_case(&key.value) == ARGS_MATCH)
         {
             let problem = Diagnostic::error(format!("this map is `{}` already", key.value));
-            let help = format!("write what is below `{}` in its place, such as `{{ id: \"7\" }}`", key.value);
-            problems.push(problem.at(value.source.excerpt(key.span)).help(help));
+            problems.push(problem.at(value.source.excerpt(key.span)).help(in_its_place(&key.value)));
             return None;
         }
         match assertion.parameters.get(index) {
@@ -53,6 +55,39 @@ pub(crate) fn entry<'s>(
         refuse_common(&entries, assertion, problems);
     }
     Some(Cow::Owned(Node { kind: NodeKind::Map(entries), ..spec.node.clone() }))
+}
+
+fn in_its_place(key: &str) -> String {
+    format!("write what is below `{key}` in its place, such as `{{ id: \"7\" }}`")
+}
+
+/// Returns the warning about arguments of a call in code that seem to be options of the assertion, or that are below one
+/// more key. The tool must not be known to have such arguments.
+pub(crate) fn doubtful(spec: &AssertionSpec, assertion: &Assertion) -> Option<Diagnostic> {
+    let Arguments::Listed(values) = &spec.arguments else { return None };
+    let index = assertion.parameters.iter().position(|parameter| *parameter == Parameter::Map(ARGS_MATCH))?;
+    let value = values.get(index)?;
+    let NodeKind::Map(entries) = &value.kind else { return None };
+    let is_option = |(key, _): &(Spanned<String>, Node)| {
+        let name = snake_case(&key.value);
+        assertion.fields.iter().any(|field| !field.required && field.name == name && name != ARGS_MATCH)
+    };
+    let help = match entries.as_slice() {
+        [(key, inner)] if matches!((&*key.value, &inner.kind), ("args" | "arguments", NodeKind::Map(_))) => {
+            in_its_place(&key.value)
+        }
+        [_, ..] if entries.iter().all(is_option) => "options follow the arguments: write `{}` before them".to_owned(),
+        _ => return None,
+    };
+    let (key, _) = entries.first()?;
+    let problem = Diagnostic::warning(format!("`{}` is the name of an argument of the call here", key.value));
+    let others = assertion.parameters.iter().filter_map(|parameter| match parameter {
+        Parameter::Value(name) => Some(format!("{name}: \"…\", ")),
+        Parameter::Map(_) | Parameter::Fields => None,
+    });
+    let named = format!("{{ {}argsMatch: {{ {}: … }} }}", others.collect::<String>(), key.value);
+    let named = format!("if the tool has it, write the fields by name: `{named}`");
+    Some(problem.at(value.source.excerpt(key.span)).help(help).help(named))
 }
 
 /// Returns `true` if `value` only says that the assertion is made: `no_path_escape: true`, or nothing after the colon.

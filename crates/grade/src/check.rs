@@ -220,8 +220,9 @@ impl Check {
                 reading.fields.get(field.name);
             }
         }
-        let Reading { fields, problems, title, .. } = reading;
+        let Reading { fields, problems, title, knows_arguments, .. } = reading;
         fields.finish(problems);
+        problems.extend(arguments::doubtful(spec, assertion).filter(|_| !knows_arguments));
         arguments::suggest_single_values(&entry, assertion, problems.get_mut(known..).unwrap_or_default());
         arguments::name_as_written(spec, &entry, problems.get_mut(known..).unwrap_or_default());
         matcher.map(|matcher| Self {

@@ -54,6 +54,8 @@ pub(crate) struct Reading<'a> {
     pub context: &'a Context<'a>,
     /// Title of the assertion, if it is written as `text`.
     pub title: Option<String>,
+    /// True if it is known which arguments the tool has.
+    pub knows_arguments: bool,
 }
 
 impl<'a> Reading<'a> {
@@ -61,7 +63,7 @@ impl<'a> Reading<'a> {
     /// code has `argsMatch`.
     pub fn new(node: &'a Node, what: &'a str, problems: &'a mut Problems, context: &'a Context<'a>) -> Option<Self> {
         let fields = Fields::of(node, what, problems)?.in_either_case().with_synonyms(SYNONYMS.split_at(FOR_ALL).0);
-        Some(Self { fields, problems, context, title: None })
+        Some(Self { fields, problems, context, title: None, knows_arguments: false })
     }
 
     /// Creates a reader for a part of the entry.
@@ -235,6 +237,7 @@ impl<'a> Reading<'a> {
         let (KnownTools::Only(_), Some(known)) = (self.context.known_tools, model::tool::arguments(tool)) else {
             return;
         };
+        self.knows_arguments = true;
         let Some(NodeKind::Map(entries)) = self.fields.get("args_match").map(|node| &node.kind) else { return };
         for (key, value) in entries {
             if known.contains(&key.value.as_str()) {
@@ -258,6 +261,7 @@ impl<'a> Reading<'a> {
         let Some(tool) = mock.tools.iter().find(|known| known.name == tool) else { return };
         let Some(schema) = &tool.input_schema else { return };
         let Some(listed) = schema.get("properties").and_then(Value::as_object) else { return };
+        self.knows_arguments = true;
         let Some(NodeKind::Map(entries)) = self.fields.get("args_match").map(|node| &node.kind) else { return };
         let guards = || tool.expect.iter().chain(tool.answers.iter().flat_map(|answer| &answer.when));
         for (key, value) in entries {

@@ -86,6 +86,27 @@ fn literals_beside_values_known_only_at_run_time_are_checked() {
 }
 
 #[test]
+fn arguments_of_a_call_that_seem_to_be_options_are_doubted() {
+    for (arguments, help) in [
+        (json!(["refund", {"min": 2}]), "write `{}` before them"),
+        (json!(["refund", {"callIndex": 0, "capture": ["id"]}]), "write `{}` before them"),
+        (json!(["refund", {"args": {"id": "7"}}]), "write what is below `args` in its place"),
+    ] {
+        let messages = errors_of_code("toolCalled", arguments.as_array().unwrap());
+        assert!(messages.len() == 1 && messages[0].contains(help), "{arguments}: {messages:?}");
+    }
+    for right in [
+        json!(["refund", {"id": "7"}]),
+        json!(["refund", {"min": 2, "id": "7"}]),
+        json!(["refund", {"args": "7"}]),
+        json!(["refund", {}, {"min": 2}]),
+        json!([{"tool": "refund", "argsMatch": {"min": 2}}]),
+    ] {
+        assert_eq!(errors_of_code("toolCalled", right.as_array().unwrap()), Vec::<String>::new(), "{right}");
+    }
+}
+
+#[test]
 fn arguments_known_only_at_run_time_are_not_checked() {
     for (name, arguments) in [
         ("contains", json!(["?"])),

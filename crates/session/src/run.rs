@@ -218,7 +218,7 @@ pub fn uses_real_remote(plan: &Plan) -> bool {
 ///
 /// # Errors
 /// Returns an error if threads cannot be started, or if the run cannot.
-pub fn record<F: Future<Output = Result<RunEnd, Breakage>>>(
+pub fn record<F: Future<Output = Result<RunEnd, Breakage>> + Send + 'static>(
     jobs: usize,
     store: Box<dyn Store>,
     (reporters, hash): (Vec<Box<dyn Reporter>>, RunHash),
@@ -237,7 +237,7 @@ pub fn record<F: Future<Output = Result<RunEnd, Breakage>>>(
 ///
 /// # Errors
 /// Returns an error if threads cannot be started, or if the run cannot.
-pub fn unrecorded<T, E, F: Future<Output = Result<T, E>>>(
+pub fn unrecorded<T: Send + 'static, E: Send + 'static, F: Future<Output = Result<T, E>> + Send + 'static>(
     jobs: usize,
     signals: Signals,
     start: impl FnOnce(UnboundedReceiver<Control>) -> F,
@@ -249,10 +249,10 @@ where
     on_threads(jobs, || (signals.connect)(&sender), start(controls))
 }
 
-fn on_threads<T, E>(
+fn on_threads<T: Send + 'static, E: Send + 'static>(
     jobs: usize,
     connect: impl FnOnce() -> io::Result<()>,
-    run: impl Future<Output = Result<T, E>>,
+    run: impl Future<Output = Result<T, E>> + Send + 'static,
 ) -> Result<T, Error>
 where
     Error: From<E>,
@@ -264,7 +264,9 @@ where
         .map_err(|error| Error::environment(format!("cannot start threads: {error}")))?;
     let ended = runtime.block_on(async {
         connect().map_err(|error| Error::environment(format!("cannot listen to signals: {error}")))?;
-        run.await.map_err(Error::from)
+        // On the threads of its trials, a trial that ends wakes no other thread.
+        let ended = tokio::spawn(run).await.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()));
+        ended.map_err(Error::from)
     });
     runtime.shutdown_timeout(SHUTDOWN);
     ended

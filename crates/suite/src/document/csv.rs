@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use model::decode::Problems;
-use model::{Diagnostic, Node, NodeKind, Source, Span, Spanned};
+use model::{Diagnostic, Node, NodeKind, Severity, Source, Span, Spanned};
 
 /// Parses `source`, whose cells are separated by `delimiter`. Blank lines are skipped. A row with too few or too many
 /// cells is reported and omitted.
@@ -44,7 +44,22 @@ pub fn read_csv(source: &Arc<Source>, delimiter: u8, problems: &mut Problems) ->
             header = Some(columns(&record, span, &at, problems));
             continue;
         };
-        if record.len() != columns.len() {
+        let is_complete = record.len() == columns.len();
+        if let Some(mut problem) =
+            misplaced_quote(source.text.get(span.start()..span.end()).unwrap_or_default(), delimiter, &at)
+        {
+            // The row can be read, but hardly as it is meant.
+            problem.severity = if is_complete { Severity::Warning } else { Severity::Error };
+            problems.push(problem);
+            if !is_complete {
+                continue;
+            }
+        }
+        if columns.len() > 1 && record.iter().map(str::trim).eq(columns.iter().map(|column| &*column.value)) {
+            let problem = Diagnostic::warning("this row repeats the names of the columns");
+            problems.push(problem.at(source.excerpt(span)).help("remove the row"));
+        }
+        if !is_complete {
             let (cells, expected) = (model::text::counted(record.len(), "cell"), columns.len());
             let problem = at(format!("the row has {cells}, but the header has {expected}"));
             problems.push(match decimal_comma(&record, delimiter, expected) {
@@ -111,6 +126,46 @@ fn trimmed(text: &str, start: usize, end: usize) -> Span {
 /// Returns `true` if a quote in a record is never closed: the parser then treats the rest of the file as one cell.
 fn has_open_quote(record: &str, is_last: bool) -> bool {
     (is_last || record.contains('\n')) && record.matches('"').count() % 2 == 1
+}
+
+/// Returns the offset of the quote in `inside` that ends a cell. Two quotes are one character of the cell.
+fn closing_quote(inside: &str) -> Option<usize> {
+    let mut from = 0;
+    loop {
+        let at = from + inside.get(from..)?.find('"')?;
+        match inside.get(at + 1..)?.starts_with('"') {
+            true => from = at + 2,
+            false => return Some(at),
+        }
+    }
+}
+
+/// Returns the problem with the first cell in `record` whose quotes do not surround all of it.
+fn misplaced_quote(record: &str, delimiter: u8, at: &impl Fn(String) -> Diagnostic) -> Option<Diagnostic> {
+    let delimiter = char::from(delimiter);
+    let mut rest = record;
+    loop {
+        let cell = rest.trim_start_matches(|letter| letter == ' ' || letter == '\t' && delimiter != '\t');
+        let Some(inside) = cell.strip_prefix('"') else {
+            rest = rest.split_once(delimiter)?.1;
+            continue;
+        };
+        let end = closing_quote(inside)?;
+        let after = inside.get(end + 1..)?;
+        let (tail, next) = after.split_once(delimiter).map_or((after, None), |(tail, next)| (tail, Some(next)));
+        let is_blank = tail.trim().is_empty();
+        if cell.len() < rest.len() && is_blank {
+            let quoted = &inside[..end];
+            let problem = at(format!("a space is before the quotes of `{quoted}`, so they are part of the cell"));
+            return Some(problem.help("remove the space"));
+        }
+        if cell.len() == rest.len() && !tail.is_empty() {
+            let problem = at(format!("`{tail}` after the closing quote is part of the cell"));
+            let whole = "put the whole cell in quotes, and double each quote in it: `\"\"`";
+            return Some(problem.help(if is_blank { "remove it" } else { whole }));
+        }
+        rest = next?;
+    }
 }
 
 /// Returns the names of the columns, and reports empty and repeated ones.

@@ -135,6 +135,11 @@ fn rows_that_cannot_be_read_are_reported() {
         ),
         ("a,\n1,2\n", "rows.csv", "rows.csv:1:1: column 2 has no name"),
         ("a,b\n1,\"2\n3,4\n", "rows.csv", "rows.csv:2:1: a quote is opened and never closed"),
+        (
+            "a,b\n1, \"2, 3\"\n",
+            "rows.csv",
+            "rows.csv:2:1: a space is before the quotes of `2, 3`, so they are part of the cell",
+        ),
         ("a,b\n", "rows.csv", "s.yaml:3:8: `cases` has no rows, so nothing would run"),
         ("", "rows.csv", "s.yaml:3:8: `cases` has no rows, so nothing would run"),
         ("{\"a\": 1}\n[2]\n", "rows.jsonl", "rows.jsonl:2:1: a row of `cases` must be a map, not a list"),

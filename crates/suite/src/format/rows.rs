@@ -63,9 +63,15 @@ impl CaseReader {
         let root = without(file.root, CASES);
         let id = self.id.iter().find_map(|key| file.root.get(key)?.as_str());
         let is_named = id.is_some_and(may_be_template);
+        let known = problems.len();
         let rows = read(table, file.directory(), library, problems);
         report_open_braces(&root, &rows, problems);
         report_other_placeholders(&root, &rows, problems);
+        if problems.len() == known && !rows.is_empty() && !may_be_template(&file.root.source.text) {
+            let problem =
+                table.warning(format!("no template uses a column of `{CASES}`, so each row is the same test"));
+            problems.push(problem.help("write `{{ COLUMN }}` where the value of a column belongs"));
+        }
         let mut cases = Vec::with_capacity(rows.len());
         let mut reported = Reported::default();
         for (index, row) in rows.iter().enumerate() {

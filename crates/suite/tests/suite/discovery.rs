@@ -567,7 +567,7 @@ fn a_test_whose_file_has_the_wrong_name_is_not_skipped_in_silence() {
         .write("tests/lines.jsonl", format!("{json}\n"))
         .write("tests/talk", TALK)
         .write("tests/rows.jsonl", format!("{json}\n"))
-        .write("tests/of-rows.yaml", format!("{TALK}cases: rows.jsonl\n"))
+        .write("tests/of-rows.yaml", format!("{TALK}cases: rows.jsonl\ndescription: '{{{{ input }}}}'\n"))
         .write("tests/data.json", "[{\"input\": \"hi\", \"output\": \"hello\"}]")
         .write("tests/used.json", format!("[{json}]"))
         .write("tests/a.test.js", "import rows from './used.json';\n")

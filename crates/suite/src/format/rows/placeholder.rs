@@ -85,9 +85,12 @@ fn other_placeholder(text: &str, name: &str) -> Option<String> {
         format!("{{ {name} }}"),
         format!("<{name}>"),
         format!("%({name})s"),
+        format!("%{name}%"),
+        format!("[[{name}]]"),
+        format!("<%= {name} %>"),
     ];
     let is_alone = || text.strip_prefix('$') == Some(name) || text.strip_prefix(':') == Some(name);
-    let plain = text.replace("{{", "").replace("}}", "");
+    let plain = text.replace("{{", "").replace("}}", "").replace("{%", "");
     let written = others.into_iter().find(|other| plain.contains(other));
     written.or_else(|| is_alone().then(|| text.to_owned()))
 }

@@ -42,7 +42,7 @@ const COMMON: [&str; 5] = ["name", "id", "description", "tags", "prompt"];
 const MESSAGE_KEYS: [&str; 6] = ["user", "content", "message", "text", "prompt", "input"];
 
 /// Top-level keys of other programs.
-const SYNONYMS: [(&str, &str); 14] = [
+const SYNONYMS: [(&str, &str); 15] = [
     ("parametrize", "cases"),
     ("examples", "cases"),
     ("rows", "cases"),
@@ -57,6 +57,7 @@ const SYNONYMS: [(&str, &str); 14] = [
     ("expect", "assertions"),
     ("checks", "assertions"),
     ("scenario", "name"),
+    ("system_prompt", "append_system_prompt"),
 ];
 
 fn is_meant(text: &str) -> bool {

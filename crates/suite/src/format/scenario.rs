@@ -92,7 +92,9 @@ fn resembles(file: &SuiteFile<'_>) -> bool {
 }
 
 fn recognises(file: &SuiteFile<'_>) -> bool {
-    let is_key = |name: &str| name == "scenario" || SUBJECTS.contains(&name);
+    // Turns are those of a conversation, in which the subject is the mistake.
+    let is_conversation = file.root.get("turns").is_some() && file.root.get("scenario").is_none();
+    let is_key = |name: &str| name == "scenario" || SUBJECTS.contains(&name) && !is_conversation;
     match &file.root.kind {
         // An evaluation of another tool may have `skill`.
         NodeKind::Map(entries) => !is_evals_file(file.path) && entries.iter().any(|(name, _)| is_key(&name.value)),

@@ -51,6 +51,7 @@ pub(super) fn read(
     let stop_when = block.text("stop_when", problems);
     let max_turns = block.whole("max_turns", 1, problems).unwrap_or(MAX_TURNS);
     let model = block.text("model", problems).zip(block.get("model"));
+    let source = model.as_ref().map_or(node, |(_, place)| place).excerpt();
     let model = model.and_then(|(name, place)| model_name::model(&name, place, directory, problems));
     block.finish(problems);
     Some(SimulatedUser {
@@ -59,6 +60,6 @@ pub(super) fn read(
         stop_when,
         max_turns,
         model,
-        source: node.excerpt(),
+        source,
     })
 }

@@ -106,6 +106,12 @@ fn read(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Vec
     CaseReader { id: &["scenario"], fails_alone: SCENARIO.fails_alone, read: case }.cases(file, library, problems)
 }
 
+/// Reasoning efforts of the common models.
+const EFFORTS: [&str; 7] = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
+
+/// Message about a reasoning effort that is probably misspelt. Agents have further ones.
+const UNUSUAL_EFFORT: &str = "this is not a usual reasoning effort";
+
 /// Number of model turns above which a scenario without `max_turns` gets a warning.
 pub const WARN_TURNS: u64 = 40;
 
@@ -401,6 +407,11 @@ fn runner(fields: &mut Fields<'_>, directory: &Path, problems: &mut Problems) ->
         options.setting_sources = setting_sources(&mut block, problems);
         let effort = block.text("reasoning_effort", problems);
         options.reasoning_effort = effort.or(block.text("reasoning", problems));
+        for node in ["reasoning_effort", "reasoning"].into_iter().filter_map(|key| node.get(key)) {
+            let near = node.as_str().and_then(|effort| nearest(effort, EFFORTS).filter(|near| *near != effort));
+            let problem = near.map(|near| node.warning(UNUSUAL_EFFORT).suggest(Some(near)));
+            problems.extend(problem);
+        }
         for (own, blocks) in [("agent", ["runtime", "agent"].as_slice()), ("model", &["model"])] {
             if let Some(inner) = blocks.iter().find_map(|key| node.get(key))
                 && let Some(outer) = fields.get(own)

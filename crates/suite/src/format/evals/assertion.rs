@@ -127,9 +127,15 @@ fn entry(item: &Node, id: String, case: &mut Reading<'_>, problems: &mut Problem
     for key in KEYS.iter() {
         fields.get(key);
     }
-    let unknown = |_: &str, _: &Node| match kind.is_some() && written.is_none() {
+    if let Some((key, _)) = fields.unread().find(|(key, _)| TYPES.iter().any(|one| one.name == key.value))
+        && kind.is_none()
+        && let Some(problem) = case.broken.last_mut()
+    {
+        problem.help = vec![format!("write `\"type\": \"{}\"`, with a key for each argument", key.value)];
+    }
+    let unknown = |_: &str, _: &Node| match written.is_none() {
         true => Unknown::Ignored("its type is not known".to_owned()),
-        false => Unknown::Refused(UNKNOWN_CHECK.to_owned()),
+        false => Unknown::Refused("assertions of this type do not have it".to_owned()),
     };
     case.close(&fields, PATH, &[], unknown, problems);
     let own = problems.get(known[0]..).unwrap_or_default();

@@ -21,9 +21,21 @@ pub fn canaries(node: &Node, problems: &mut Problems) -> Option<Canaries> {
     for item in items {
         let Some(written) = text(item, "an item of `canaries`", problems) else { continue };
         match CanaryPlace::parse(&written) {
-            Ok(place) => places.push(place),
+            Ok(place) => {
+                if is_variable(&written) {
+                    let problem = item.warning(format!("`{written}` is the path of a file here, not a variable"));
+                    problems.push(problem.suggest(Some(&format!("${written}"))));
+                }
+                places.push(place);
+            }
             Err(reason) => problems.push(item.error(reason.to_string())),
         }
     }
     Some(Canaries { is_on: true, places })
+}
+
+/// Returns `true` if a path is written like the name of a variable: `API_KEY`.
+fn is_variable(path: &str) -> bool {
+    let is_letter = |letter: char| letter.is_ascii_uppercase() || letter.is_ascii_digit() || letter == '_';
+    path.contains('_') && path.chars().all(is_letter)
 }

@@ -35,6 +35,11 @@ pub(super) fn explain(kind: &ErrorKind) -> (Option<&'static str>, Option<&'stati
         }
         ErrorKind::ExpectedFlowMappingSeparator => (Some("expected `,` or `}`"), None),
         ErrorKind::ExpectedFlowSequenceSeparator => (Some("expected `,` or `]`"), None),
+        ErrorKind::UnexpectedEofFlowSequence
+        | ErrorKind::UnexpectedEofFlowMapping
+        | ErrorKind::UnexpectedEofImplicitFlowMapping => {
+            (Some("an item is missing here"), Some("remove the comma, or write the item"))
+        }
         ErrorKind::MisplacedFlowCollectionEnd => (Some("a closing bracket without an opening one"), None),
         ErrorKind::UnknownQuotedScalarEscape => (
             Some("an escape that YAML does not have, in double quotes"),

@@ -121,12 +121,18 @@ pub(super) fn report_placeholders(config: &Node, problems: &mut Problems) {
             _ => std::slice::from_ref(node),
         };
         for text in texts {
-            let mut words = text.as_str().unwrap_or_default().split_whitespace();
-            if let Some((written, meant)) = words.find_map(meant_placeholder) {
+            let written = text.as_str().unwrap_or_default();
+            // A placeholder in double braces may have spaces.
+            let closed = written.replace("{{ ", "{{").replace(" }}", "}}");
+            let found = closed.split_whitespace().find_map(meant_placeholder);
+            if let Some((written, meant)) = found.or_else(|| meant_variable(written)) {
                 let problem =
                     text.warning(format!("`{written}` is not a placeholder, so the program gets it as it is"));
                 let known = format!("placeholders: `{MESSAGE}`, `{VARS}` and `{PROJECT}`");
-                problems.push(problem.suggest(Some(meant)).help(known));
+                // Without quotes, YAML reads a placeholder as a map.
+                let is_bare = text.source.text.get(text.span.start()..text.span.end()) == Some(written);
+                let quoted = format!("\"{meant}\"");
+                problems.push(problem.suggest(Some(if is_bare { &quoted } else { meant })).help(known));
             }
         }
     }
@@ -148,6 +154,13 @@ fn meant_placeholder(word: &str) -> Option<(&str, &'static str)> {
     let near = nearest(name, names).or(OF_MESSAGE.contains(&name).then_some(names[0]));
     let meant = near.and_then(|near| KNOWN.into_iter().find(|known| known.trim_matches(['{', '}']) == near));
     meant.map(|meant| (written, meant))
+}
+
+/// Returns a word that is a variable of a shell, without a shell, and the placeholder that is probably meant.
+fn meant_variable(word: &str) -> Option<(&str, &'static str)> {
+    let name = word.strip_prefix('$')?.to_ascii_lowercase();
+    let is_message = OF_MESSAGE.contains(&&*name) || format!("{{{name}}}") == MESSAGE;
+    is_message.then_some((word, MESSAGE))
 }
 
 /// Reads the words of a command, which is a string or a list.
@@ -174,16 +187,29 @@ pub(crate) fn command(node: &Node, problems: &mut Problems) -> Option<Vec<String
     }
     if let NodeKind::List(items) = &node.kind {
         problems.extend(items.first().and_then(with_arguments));
+        problems.extend(items.iter().skip(1).find_map(of_a_shell));
     }
     found
 }
 
 /// Returns a warning about the first item of a command that contains arguments. A path may have spaces.
 fn with_arguments(item: &Node) -> Option<Diagnostic> {
-    let (program, rest) = item.as_str()?.trim().split_once(char::is_whitespace)?;
+    let written = item.as_str()?;
+    let Some((program, rest)) = written.trim().split_once(char::is_whitespace) else {
+        let problem = item.warning("the name of the program begins or ends with a space");
+        return (written.trim() != written).then(|| problem.help(format!("write `{}`", written.trim())));
+    };
     let has_arguments = !program.contains('/') || rest.trim_start().starts_with('-');
     let problem = item.warning("the first item of `command` is the name of a program, without its arguments");
     has_arguments.then(|| problem.help(format!("write `{program}` as an item of its own, and each argument too")))
+}
+
+/// Returns a warning about an item of a command that joins commands in a shell.
+fn of_a_shell(item: &Node) -> Option<Diagnostic> {
+    let written = item.as_str().filter(|word| ["&&", "||", "|", ";", ">", ">>", "2>&1"].contains(word))?;
+    let problem =
+        item.warning(format!("`{written}` is an argument of the program here, because no shell runs the command"));
+    Some(problem.help("write `[sh, -c, \"…\"]` with the whole command in one item"))
 }
 
 /// Reads a folder, which must be inside the sandbox or the project.

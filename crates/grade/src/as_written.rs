@@ -128,7 +128,13 @@ fn is_like_expression(text: &str) -> bool {
         let ends_word = before.ends_with(|c: char| c.is_alphanumeric() || c == ' ');
         ends_word && after.starts_with(|c: char| c.is_alphanumeric() || c == ' ')
     };
+    let is_anchored = text.strip_prefix('^').is_some_and(|rest| rest.starts_with(char::is_alphabetic))
+        || text.strip_suffix('$').is_some_and(|rest| rest.ends_with(char::is_lowercase));
+    let group = text.split_once('(').and_then(|(_, rest)| rest.split_once(')')).map_or("", |(inside, _)| inside);
     text.starts_with("(?i)")
+        || is_anchored
+        || ["[0-9]", "[a-z]", "[A-Z]"].iter().any(|class| text.contains(class))
+        || group.contains('|') && group.split('|').all(is_word)
         || text.starts_with("\\b")
         || text.ends_with("\\b")
         || REPEATED.iter().any(|escape| text.contains(escape))
@@ -169,12 +175,40 @@ mod tests {
     #[test]
     fn a_forbidden_text_that_is_meant_as_a_pattern_is_found() {
         let is_found = |text: &str| forbidden(text, place(), "").is_some();
-        for text in ["sorry|apolog", "(sorry|apologies)", "*sorry*", r"\bsorry\b", r"id \d+", "a.*b", "(?i)sorry"] {
+        for text in [
+            "sorry|apolog",
+            "(sorry|apologies)",
+            "*sorry*",
+            r"\bsorry\b",
+            r"id \d+",
+            "a.*b",
+            "(?i)sorry",
+            "^sorry",
+            "sorry$",
+            "your (fault|error)",
+            "[0-9]+",
+        ] {
             assert!(is_found(text), "{text}");
         }
-        for text in
-            ["sorry", "**", "**bold**", "*", "a | b", "| a | b |", r"C:\build", "...", "*.*", "a.b", "||", "x*y"]
-        {
+        for text in [
+            "sorry",
+            "**",
+            "**bold**",
+            "*",
+            "a | b",
+            "| a | b |",
+            r"C:\build",
+            "...",
+            "*.*",
+            "a.b",
+            "||",
+            "x*y",
+            "US$",
+            "^",
+            "$5",
+            "x^2",
+            "f(a | b)",
+        ] {
             assert!(!is_found(text), "{text}");
         }
     }

@@ -164,7 +164,9 @@ impl<'a> Reading<'a> {
         let (tool, place) = tool?;
         let known = self.problems.len();
         self.know_tool(&tool, &place);
-        if self.problems.len() == known && tool.contains(['*', '?', '^', '$', '|', '(', '[', '\\']) {
+        if self.problems.len() == known
+            && (tool.contains(['*', '?', '^', '$', '|', '(', '[', '\\', ',']) || tool.contains(" or "))
+        {
             let message = format!("no tool is called `{tool}`, because names are compared exactly");
             let help = "write the name of one tool, in one assertion for each";
             self.problems.push(Diagnostic::warning(message).at(place.excerpt()).help(help));

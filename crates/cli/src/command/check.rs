@@ -129,7 +129,7 @@ fn check_as(
     let errors = diagnostics.iter().filter(|problem| problem.is_error()).count();
     let warnings = diagnostics.len() - errors;
     let invalid = errors > 0 || (strict && warnings > 0);
-    let is_unknown = plan.trials.is_empty() && !args.selection.cases.is_empty() && errors == 0;
+    let is_unknown = plan.cases_loaded > 0 && plan.cases_matched == 0 && errors == 0;
     if is_unknown && is_text {
         terminal.diagnostics(&diagnostics);
         return Err(planned.nothing_selected());

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use model::decode::{self, Fields, Problems};
-use model::{Diagnostic, Node, NodeKind, Tokens, nearest};
+use model::{Diagnostic, Node, NodeKind, Tokens, flags_problem, nearest};
 use serde_json::{Map, Value};
 
 use super::Script;
@@ -334,11 +334,29 @@ fn one_or_more(fields: &mut Fields<'_>, key: &'static str, problems: &mut Proble
     let Some(node) = fields.get(key) else { return Vec::new() };
     match &node.kind {
         NodeKind::List(items) => {
+            if items.is_empty() {
+                problems.push(node.warning(format!("`{key}` is empty, so it expects nothing")));
+            }
+            problems.extend(items.iter().filter_map(like_expression));
             let what = format!("an item of `{key}`");
             items.iter().filter_map(|item| decode::text(item, &what, problems)).collect()
         }
-        _ => decode::text(node, &format!("`{key}`"), problems).into_iter().collect(),
+        _ => {
+            problems.extend(like_expression(node));
+            decode::text(node, &format!("`{key}`"), problems).into_iter().collect()
+        }
     }
+}
+
+/// Returns the warning about a text that is certainly written like a regular expression.
+fn like_expression(node: &Node) -> Option<Diagnostic> {
+    let (source, flags) = node.as_str()?.strip_prefix('/')?.rsplit_once('/')?;
+    let is_certain = flags == "i" || source.contains(['\\', '^', '$', '*', '+', '(', '|', '[']);
+    if source.contains('/') || flags_problem(flags).is_some() || !is_certain {
+        return None;
+    }
+    let problem = node.warning(format!("`/{source}/{flags}` looks like a regular expression but is compared as text"));
+    Some(problem.help("write the text, and several texts as a list"))
 }
 
 /// Reads the name of a tool, or a list of names. The tools of agents are not known here, but a name that is nearly that of

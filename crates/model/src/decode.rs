@@ -500,6 +500,10 @@ fn as_items(node: &Node, text: &str) -> String {
         part.starts_with(|first: char| first.is_alphabetic())
             && part.chars().all(|c| c.is_alphanumeric() || "-_.".contains(c))
     };
+    // Arguments of a program.
+    if text.starts_with('-') && !text.starts_with("- ") && text.contains(' ') && !text.contains(['"', '\'', ',']) {
+        return text.split_whitespace().map(|part| format!("{part:?}")).collect::<Vec<_>>().join(", ");
+    }
     // The bracket at the beginning may be forgotten.
     let inner = text.strip_suffix(']').filter(|inner| !inner.contains('['));
     let parts: Vec<&str> = inner.unwrap_or(text).split(',').map(str::trim).collect();

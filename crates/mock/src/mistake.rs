@@ -175,8 +175,10 @@ impl<'a> Scope<'a> {
             (Some('.'), near) if near == Some("input") || OTHER_NAMES.contains(&word) => {
                 // Items of a list are written with a dot.
                 let name = rest[1..].trim().replace('[', ".").replace(']', "");
+                // A filter, as other dialects of templates have it, is not a part of the name.
+                let name = name.split(|c: char| c.is_whitespace() || "|(".contains(c)).next().unwrap_or_default();
                 let is_doubtful = near != Some("input");
-                mistake(format!("{{{{input.{}}}}}", if name.is_empty() { "NAME" } else { &name }), is_doubtful)
+                mistake(format!("{{{{input.{}}}}}", if name.is_empty() { "NAME" } else { name }), is_doubtful)
             }
             (Some(':'), Some("file")) => mistake(format!("{{{{file:{}}}}}", rest[1..].trim()), false),
             (None, Some("input")) => mistake("{{input.NAME}}".to_owned(), true),
@@ -192,7 +194,8 @@ impl<'a> Scope<'a> {
 fn open(after: &str) -> Option<&str> {
     let path = after.trim_start().strip_prefix("input.")?;
     let end = path.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'))).unwrap_or(path.len());
-    let is_open = end > 0 && !path[end..].trim_start().starts_with("}}") && !path[end..].starts_with('[');
+    let is_closed = path[end..].split_once("}}").is_some_and(|(rest, _)| !rest.contains(['{', '}']));
+    let is_open = end > 0 && !is_closed && !path[end..].starts_with('[');
     is_open.then(|| &after[..after.len() - path.len() + end])
 }
 

@@ -447,6 +447,10 @@ fn report_first_word(name: &str, node: &Node, problems: &mut Problems) {
                 args.warning(format!("`{line}` looks like a regular expression but is compared word by word"));
             problems.push(problem.help(format!("write `/{}/`", line.replace('/', "\\/"))));
         }
+        if let Some((word, help)) = args.as_str().and_then(word_of_shell) {
+            let message = format!("`{word}` is compared as it is, because no shell reads `args`");
+            problems.push(args.warning(message).help(help));
+        }
         let rest = first.and_then(|first| first.strip_prefix(name));
         if let Some(rest) = rest.filter(|rest| rest.is_empty() || rest.starts_with(char::is_whitespace)) {
             let problem = args.warning(format!("`args` are the arguments of `{name}`, without its name"));
@@ -454,6 +458,21 @@ fn report_first_word(name: &str, node: &Node, problems: &mut Problems) {
             problems.push(if is_rest { problem.help(format!("write `{}`", rest.trim())) } else { problem });
         }
     }
+}
+
+/// Returns the first word of a line of arguments that a shell would read and not pass on, and what to write instead.
+fn word_of_shell(line: &str) -> Option<(&str, &'static str)> {
+    let words = || line.split_whitespace().filter(|_| !guards::is_pattern(line));
+    let quoted = words().find(|word| word.starts_with(['"', '\'']));
+    if let Some(word) = quoted {
+        return Some((word, "write a list of the arguments, `[…]`, in which one can have spaces"));
+    }
+    let joins = words().find(|word| ["|", "||", "&&", ";", ">", ">>"].contains(word));
+    if let Some(word) = joins {
+        return Some((word, "write only the arguments that are before it"));
+    }
+    let glob = words().next_back().filter(|word| *word == "*");
+    glob.map(|word| (word, "leave it out: further arguments are always accepted"))
 }
 
 /// Returns the line of arguments that `args` describe, if it seems to be a regular expression.

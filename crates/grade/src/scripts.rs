@@ -325,6 +325,10 @@ impl expect::Host for Scripts {
             range: Some(error.range),
             help: error.help,
         })?;
+        if let Some(range) = expression.assignment() {
+            let message = "this sets a variable instead of comparing it".to_owned();
+            return Err(Invalid { message, range: Some(range), help: Some("write `===` in place of `=`".to_owned()) });
+        }
         let free = expression.free_names();
         let Some(unknown) = free.iter().find(|free| !names.contains(&free.name.as_str())) else { return Ok(()) };
         let near = nearest(&unknown.name, names.iter().copied());

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use oxc_allocator::Allocator;
 use oxc_ast::AstKind;
 use oxc_ast::ast::{
-    ArrowFunctionExpression, AwaitExpression, Expression as Tree, ForOfStatement, Function as FunctionTree, Program,
-    ReturnStatement, Statement, UnaryOperator,
+    ArrowFunctionExpression, AssignmentOperator, AwaitExpression, Expression as Tree, ForOfStatement,
+    Function as FunctionTree, Program, ReturnStatement, Statement, UnaryOperator,
 };
 use oxc_ast_visit::{Visit, walk};
 use oxc_parser::{ParseOptions, Parser, ParserReturn};
@@ -44,6 +44,8 @@ pub(crate) struct Prepared {
     /// Body of the generated function, without its braces. The user's text begins on the second line.
     body: String,
     is_async: bool,
+    /// Byte range of the `=`-assignment that the whole text is.
+    assignment: Option<Range<usize>>,
     pub(crate) names: Vec<FreeName>,
 }
 
@@ -85,6 +87,7 @@ enum Form {
 struct Reading {
     form: Form,
     is_async: bool,
+    assignment: Option<Range<usize>>,
     names: Vec<FreeName>,
 }
 
@@ -98,13 +101,13 @@ impl Expression {
             let end = span.end().min(text.len());
             SyntaxError { message, range: span.start().min(end)..end, help }
         };
-        let Reading { form, is_async, names } = with_stack(text, || read(text)).map_err(wrong)?;
+        let Reading { form, is_async, assignment, names } = with_stack(text, || read(text)).map_err(wrong)?;
         let body = match form {
             Form::Value(range) => format!("return (\n{}\n)", alone(text, &range)),
             Form::Function(range) => format!("return (\n{}\n)()", alone(text, &range)),
             Form::Body => format!("\n{text}\n"),
         };
-        Ok(Self(Arc::new(Prepared { text: text.into(), body, is_async, names })))
+        Ok(Self(Arc::new(Prepared { text: text.into(), body, is_async, assignment, names })))
     }
 
     /// Returns the text as written.
@@ -116,6 +119,11 @@ impl Expression {
     /// first use.
     pub fn free_names(&self) -> Vec<&FreeName> {
         self.0.names.iter().filter(|free| free.must_exist && !is_global(&free.name)).collect()
+    }
+
+    /// Returns the byte range of the assignment if the whole text is one, such as `actual = 1`.
+    pub fn assignment(&self) -> Option<Range<usize>> {
+        self.0.assignment.clone()
     }
 
     /// Returns `true` if it refers to `name` without declaring it.
@@ -181,6 +189,12 @@ fn read_value(text: &str) -> Result<Reading, Mistake> {
     let mut reading = survey(&parsed.program).map_err(inside)?;
     for free in &mut reading.names {
         free.range = free.range.start - 1..free.range.end - 1;
+    }
+    if let Tree::AssignmentExpression(set) = parentheses.expression.without_parentheses()
+        && set.operator == AssignmentOperator::Assign
+    {
+        let (left, right) = (span(set.left.span()), span(set.right.span()));
+        reading.assignment = Some(left.start() - 1..right.end() - 1);
     }
     let whole = 0..text.len();
     reading.form = if is_function(&parentheses.expression) { Form::Function(whole) } else { Form::Value(whole) };
@@ -283,7 +297,7 @@ fn survey(program: &Program<'_>) -> Result<Reading, Mistake> {
         })
         .collect();
     names.sort_by_key(|free| free.range.start);
-    Ok(Reading { form: Form::Body, is_async: levels.awaits, names })
+    Ok(Reading { form: Form::Body, is_async: levels.awaits, assignment: None, names })
 }
 
 /// Properties of the outermost function, without those of inner functions.

@@ -3,6 +3,7 @@
 //! certain is reported.
 
 mod arguments;
+mod given;
 mod role;
 mod rows;
 
@@ -545,14 +546,18 @@ impl<'a> Visit<'a> for Finder<'_> {
         if self.makes_scenario(callee) {
             let is_of_row = matches!(callee, Expression::CallExpression(_));
             self.check_rows(call);
-            match call.arguments.last().and_then(Argument::as_expression).map(Expression::get_inner_expression) {
+            let function =
+                call.arguments.last().and_then(Argument::as_expression).map(Expression::get_inner_expression);
+            match function {
                 Some(Expression::ArrowFunctionExpression(function)) => self.receive(&function.params, is_of_row),
                 Some(Expression::FunctionExpression(function)) => self.receive(&function.params, is_of_row),
                 _ => {}
             }
+            function.into_iter().for_each(|function| self.check_returned(function));
         }
         self.bind_item(call);
         self.check_options(call);
+        self.check_given(call);
         self.remember_arguments(call);
         if self.held(callee).is_some_and(|held| held.role == Role::Assert) {
             let problem = Diagnostic::error("`assert` is not a function")

@@ -1,7 +1,12 @@
-//! Rows of `scenario.each` that have too few values for the name of their scenarios.
+//! Rows of `scenario.each` that lack values for the name or for the parameters of their scenarios.
 
-use model::Diagnostic;
-use oxc_ast::ast::{Argument, ArrayExpressionElement, CallExpression, Expression};
+use std::collections::BTreeSet;
+
+use model::{Diagnostic, nearest};
+use oxc_ast::ast::{
+    Argument, ArrayExpression, ArrayExpressionElement, BindingPattern, CallExpression, Expression, FormalParameters,
+    ObjectPropertyKind,
+};
 use oxc_span::GetSpan;
 
 use super::{Finder, UnknownName};
@@ -9,17 +14,28 @@ use crate::syntax::span;
 
 impl Finder<'_> {
     /// Reports the name in `call`, which is `scenario.each(rows)(name, …)`, if no row has a value for each of its
-    /// placeholders.
+    /// placeholders, and otherwise the parameters of its function that no row has.
     pub(super) fn check_rows(&mut self, call: &CallExpression<'_>) {
         let Expression::CallExpression(each) = call.callee.get_inner_expression() else { return };
         let rows = each.arguments.first().and_then(Argument::as_expression).map(Expression::get_inner_expression);
-        let name = call.arguments.first().and_then(Argument::as_expression).map(Expression::get_inner_expression);
-        let (Some(Expression::ArrayExpression(rows)), Some(Expression::StringLiteral(name))) = (rows, name) else {
-            return;
+        let function = call.arguments.last().and_then(Argument::as_expression).map(Expression::get_inner_expression);
+        let parameters = match function {
+            Some(Expression::ArrowFunctionExpression(function)) => Some(&function.params),
+            Some(Expression::FunctionExpression(function)) => Some(&function.params),
+            _ => None,
         };
+        let name = call.arguments.first().and_then(Argument::as_expression).map(Expression::get_inner_expression);
+        let Some(Expression::ArrayExpression(rows)) = rows else { return };
         let most =
             rows.elements.iter().map(values).collect::<Option<Vec<usize>>>().and_then(|all| all.into_iter().max());
-        let Some(most) = most.filter(|most| placeholders(&name.value) > *most) else { return };
+        let name = match name {
+            Some(Expression::StringLiteral(name)) if most.is_some_and(|most| placeholders(&name.value) > most) => name,
+            _ => {
+                parameters.into_iter().for_each(|parameters| self.check_row_parameters(rows, most, parameters));
+                return;
+            }
+        };
+        let most = most.unwrap_or_default();
         let values = model::text::counted(most, "value");
         let message =
             format!("the name has {} placeholders, but no row has more than {values}", placeholders(&name.value));
@@ -27,6 +43,50 @@ impl Finder<'_> {
             Diagnostic::warning(message).help("write each row as a list of its values, and a percent sign as `%%`");
         self.found.others.push(UnknownName { span: span(name.span()), problem, global: None });
     }
+
+    /// Reports parameters for which no row has a value, and names that are taken out of rows that do not have them.
+    /// `most` is the largest number of values in a row, if the text shows it.
+    fn check_row_parameters(
+        &mut self,
+        rows: &ArrayExpression<'_>,
+        most: Option<usize>,
+        parameters: &FormalParameters<'_>,
+    ) {
+        let lacking = parameters.items.iter().skip(most.map_or(usize::MAX, |most| most + 1));
+        for parameter in lacking.filter(|parameter| parameter.initializer.is_none() && !parameter.optional) {
+            let BindingPattern::BindingIdentifier(name) = &parameter.pattern else { continue };
+            let problem = Diagnostic::error(format!("no row has a value for `{}`", name.name));
+            let problem = problem.help("write each row as a list of its values, or give the parameter a default");
+            self.found.others.push(UnknownName { span: span(name.span), problem, global: None });
+        }
+        let keys: Option<Vec<Vec<String>>> = rows.elements.iter().map(keys).collect();
+        let keys: BTreeSet<String> = keys.into_iter().flatten().flatten().collect();
+        let Some(BindingPattern::ObjectPattern(taken)) = parameters.items.get(1).map(|second| &second.pattern) else {
+            return;
+        };
+        for property in taken.properties.iter().filter(|property| !property.computed && !keys.is_empty()) {
+            let Some(name) = property.key.static_name().filter(|name| !keys.contains(&**name)) else { continue };
+            if !matches!(property.value, BindingPattern::AssignmentPattern(_)) {
+                let near = nearest(&name, keys.iter().map(String::as_str));
+                let problem = Diagnostic::error(format!("no row has `{name}`"));
+                let problem = match near {
+                    Some(near) if property.shorthand => problem.help(format!("write `{near}: {name}`")),
+                    near => problem.suggest(near),
+                };
+                self.found.others.push(UnknownName { span: span(property.key.span()), problem, global: None });
+            }
+        }
+    }
+}
+
+/// Returns the keys of a row that is an object, if the text shows all of them.
+fn keys(row: &ArrayExpressionElement<'_>) -> Option<Vec<String>> {
+    let Expression::ObjectExpression(object) = row.as_expression()?.get_inner_expression() else { return None };
+    let key = |property: &ObjectPropertyKind<'_>| match property {
+        ObjectPropertyKind::ObjectProperty(property) => property.key.static_name().map(|name| name.to_string()),
+        ObjectPropertyKind::SpreadProperty(_) => None,
+    };
+    object.properties.iter().map(key).collect()
 }
 
 /// Returns the number of values in a row, if the text shows it.

@@ -82,7 +82,11 @@ fn a_member_that_does_not_exist_is_found_and_ours_suggested() {
             "`converse` has no option `gaol`; did you",
         ),
         ("await agent.run('ls', { cwd: 'x' });", "cwd", "`run` has no option `cwd`; its options: timeout"),
-        ("const t = await persona({ role: 'a' }).converse(agent, {}); t.messages;", "messages", "mean `replies`?"),
+        (
+            "const t = await persona({ role: 'a' }).converse(agent, { goal: 'x' }); t.messages;",
+            "messages",
+            "mean `replies`?",
+        ),
     ] {
         let found = in_body(body);
         assert!(is_one(&found, place, message), "{body}: {found:?}");
@@ -302,6 +306,30 @@ fn what_a_scenario_does_not_receive_is_found() {
 }
 
 #[test]
+fn an_argument_that_a_method_takes_or_may_take_is_not_reported() {
+    for right in [
+        "await agent.send('x'); await agent.send(`x ${agent.name}`, { a: 1 }); await agent.send({ text: 'x' });",
+        "await agent.send(...['x']); await agent.send(agent.name); await agent.run('ls', { timeout: 5 });",
+        "let user = persona({ role: 'a' }); user = 'x'; await agent.send(user);",
+        "await persona({ role: 'a' }).converse(agent, { ...agent }); await agent.files.list();",
+        "const goal = 'x'; await persona({ role: 'a' }).converse(agent, { goal, maxTurns: 3 });",
+        "[1].map((n) => n === 1); [1].find((n) => { return n === 1; }); return;",
+        "{ const console = { assert() {} }; console.assert(agent); }",
+    ] {
+        assert_eq!(in_body(right), [], "{right}");
+    }
+    for rows in [
+        "[['a', 1], ['b']])('x', async ({ agent }, a, b) => { await agent.send(a + b); }",
+        "[['a']])('x', async ({ agent }, a, b = 'c', ...more) => { await agent.send(a + b + more); }",
+        "[{ a: 1 }, { b: 2 }])('x', async ({ agent }, { a, b, c = 3 }) => { await agent.send(a + b + c); }",
+        "[{ a: 1 }, ...agents])('x', async ({ agent }, { c }) => { await agent.send(c); }",
+    ] {
+        let text = format!("import {{ scenario }} from 'trialrun'; const agents = []; scenario.each({rows});");
+        assert_eq!(unknown(&text), [], "{rows}");
+    }
+}
+
+#[test]
 fn an_argument_that_an_assertion_does_not_take_is_found() {
     for (body, place, message) in [
         (
@@ -315,7 +343,7 @@ fn an_argument_that_an_assertion_does_not_take_is_found() {
         ("assert.contains(agents.shop, 'x');", "agents.shop", "does not take an agent"),
         ("assert.fileExists(agent.files, 'x');", "agent.files", "does not take the files of an agent"),
         (
-            "const t = await persona({ role: 'a' }).converse(agent, {}); assert.contains(t, 'x');",
+            "const t = await persona({ role: 'a' }).converse(agent, { goal: 'x' }); assert.contains(t, 'x');",
             "t",
             "does not take a conversation; its last reply is `t.last`",
         ),

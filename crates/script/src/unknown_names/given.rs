@@ -1,0 +1,172 @@
+//! Arguments that methods of an agent or a persona certainly do not take, and comparisons that have no effect. At run time
+//! such an argument would stop the test where it seems to be the agent's fault.
+
+use model::{Diagnostic, Span};
+use oxc_ast::ast::{
+    Argument, ArrowFunctionBody, ArrowFunctionExpression, CallExpression, Expression, Function, ObjectPropertyKind,
+    ReturnStatement,
+};
+use oxc_ast_visit::Visit;
+use oxc_semantic::ScopeFlags;
+use oxc_span::GetSpan;
+
+use super::{CONVERSE, Finder, Held, Role, UnknownName};
+use crate::syntax::span;
+
+/// What an assertion of the user's own looks like.
+const CUSTOM: &str = "write `assert.custom(\"NAME\", () => …)`";
+
+impl Finder<'_> {
+    /// Reports the first argument of `call` that its method does not take, and `console.assert`.
+    pub(super) fn check_given(&mut self, call: &CallExpression<'_>) {
+        let written: Option<Vec<&Expression<'_>>> = call.arguments.iter().map(Argument::as_expression).collect();
+        let Some(written) = written else { return };
+        let given: Vec<&Expression<'_>> = written.into_iter().map(Expression::get_inner_expression).collect();
+        let callee = span(call.callee.span());
+        let problem = match self.method(call) {
+            Some((Held { role: Role::Agent, .. }, "send")) => self.not_sent(&given, callee),
+            Some((Held { role: Role::Agent, .. }, "run")) => not_text("`run` takes a command", given.first(), callee),
+            Some((Held { role: Role::Files, .. }, "read")) => not_text("`read` takes a path", given.first(), callee),
+            Some((Held { role: Role::Files, .. }, "exists")) => {
+                not_text("`exists` takes a path", given.first(), callee)
+            }
+            Some((Held { role: Role::Persona, .. }, "converse")) => not_conversed(&given, callee),
+            _ if self.is_console_assert(call) => {
+                let problem = Diagnostic::warning("`console.assert` only prints, so it cannot fail a trial");
+                Some((callee, problem.help(CUSTOM)))
+            }
+            _ => None,
+        };
+        self.found.others.extend(problem.map(|(span, problem)| UnknownName { span, problem, global: None }));
+    }
+
+    fn is_console_assert(&self, call: &CallExpression<'_>) -> bool {
+        let Expression::StaticMemberExpression(member) = call.callee.get_inner_expression() else { return false };
+        let Expression::Identifier(console) = member.object.get_inner_expression() else { return false };
+        console.name == "console" && self.symbol(console).is_none() && member.property.name == "assert"
+    }
+
+    /// Returns what is wrong with the arguments of `agent.send`.
+    fn not_sent(&self, given: &[&Expression<'_>], callee: Span) -> Option<(Span, Diagnostic)> {
+        const TAKES: &str = "`send` takes a text or a message of a persona";
+        if let Some(persona) = given.first().filter(|first| self.is_persona(first)) {
+            let problem = Diagnostic::error(format!("{TAKES}, not a persona"));
+            return Some((span(persona.span()), problem.help("write `persona.says(\"text\")`")));
+        }
+        let second = given.get(1).filter(|second| matches!(kind(second), Some("a text" | "a number")));
+        if let Some(second) = second {
+            let problem = Diagnostic::error("`send` sends one message, and has no second text");
+            return Some((
+                span(second.span()),
+                problem.help("send the next message with another `await agent.send(…)`"),
+            ));
+        }
+        // An object may be a message.
+        if given.first().is_some_and(|first| kind(first) == Some("an object")) {
+            return None;
+        }
+        not_text(TAKES, given.first(), callee)
+    }
+
+    /// Returns `true` for a persona that nothing can replace.
+    fn is_persona(&self, value: &Expression<'_>) -> bool {
+        let is_set = |root| self.scoping.get_resolved_references(root).any(|reference| reference.is_write());
+        self.held(value).is_some_and(|held| held.role == Role::Persona && !held.root.is_some_and(is_set))
+    }
+
+    /// Reports a comparison that the function of a scenario returns: nobody reads it.
+    pub(super) fn check_returned(&mut self, function: &Expression<'_>) {
+        let mut returned = Returned(Vec::new());
+        match function {
+            Expression::ArrowFunctionExpression(function) => match &function.body {
+                ArrowFunctionBody::FunctionBody(body) => returned.visit_function_body(body),
+                body => {
+                    let compared = body.as_expression().filter(|value| compares(value));
+                    returned.0.extend(compared.map(|value| span(value.span())));
+                }
+            },
+            Expression::FunctionExpression(function) => {
+                function.body.iter().for_each(|body| returned.visit_function_body(body));
+            }
+            _ => {}
+        }
+        for span in returned.0 {
+            let problem =
+                Diagnostic::warning("what a scenario returns has no effect, so this comparison cannot fail it");
+            self.found.others.push(UnknownName { span, problem: problem.help(CUSTOM), global: None });
+        }
+    }
+}
+
+/// Places of the comparisons that a function returns, without those of inner functions.
+struct Returned(Vec<Span>);
+
+impl<'a> Visit<'a> for Returned {
+    fn visit_function(&mut self, _: &Function<'a>, _: ScopeFlags) {}
+
+    fn visit_arrow_function_expression(&mut self, _: &ArrowFunctionExpression<'a>) {}
+
+    fn visit_return_statement(&mut self, statement: &ReturnStatement<'a>) {
+        self.0.extend(statement.argument.as_ref().filter(|value| compares(value)).map(|value| span(value.span())));
+    }
+}
+
+fn compares(value: &Expression<'_>) -> bool {
+    match value.get_inner_expression() {
+        Expression::BinaryExpression(binary) => binary.operator.is_equality() || binary.operator.is_compare(),
+        _ => false,
+    }
+}
+
+/// Returns the kind of a value that the text shows.
+fn kind(value: &Expression<'_>) -> Option<&'static str> {
+    Some(match value.get_inner_expression() {
+        Expression::StringLiteral(_) | Expression::TemplateLiteral(_) => "a text",
+        Expression::NumericLiteral(_) => "a number",
+        Expression::BooleanLiteral(_) => "a boolean",
+        Expression::NullLiteral(_) => "null",
+        Expression::RegExpLiteral(_) => "a regular expression",
+        Expression::ArrayExpression(_) => "a list",
+        Expression::ObjectExpression(_) => "an object",
+        Expression::ArrowFunctionExpression(_) | Expression::FunctionExpression(_) => "a function",
+        _ => return None,
+    })
+}
+
+/// Returns the problem of an argument that is missing or certainly not a text. `takes` says what the method takes.
+fn not_text(takes: &str, given: Option<&&Expression<'_>>, callee: Span) -> Option<(Span, Diagnostic)> {
+    let Some(given) = given else { return Some((callee, Diagnostic::error(format!("{takes}, and gets nothing")))) };
+    let kind = kind(given).filter(|kind| *kind != "a text")?;
+    Some((span(given.span()), Diagnostic::error(format!("{takes}, not {kind}"))))
+}
+
+/// Returns what is wrong with the arguments of `converse`.
+fn not_conversed(given: &[&Expression<'_>], callee: Span) -> Option<(Span, Diagnostic)> {
+    let wrong = |value: &Expression<'_>, message: &str| {
+        let problem = Diagnostic::error(message.to_owned());
+        (span(value.span()), problem.help("write `converse(agent, { goal: \"…\" })`"))
+    };
+    if let Some(first) = given.first().filter(|first| kind(first).is_some()) {
+        return Some(wrong(first, "the first argument of `converse` is the agent"));
+    }
+    let Some(options) = given.get(1) else {
+        let problem = Diagnostic::error("`converse` needs the `goal` of the persona");
+        return Some((callee, problem.help("write `converse(agent, { goal: \"…\" })`")));
+    };
+    let Expression::ObjectExpression(object) = options else {
+        kind(options)?;
+        return Some(wrong(options, "`converse` takes the `goal` of the persona in an object"));
+    };
+    let mut has_goal = false;
+    for property in &object.properties {
+        let ObjectPropertyKind::ObjectProperty(property) = property else { return None };
+        // A key that is not known is reported as such.
+        let name = property.key.static_name().filter(|name| CONVERSE.contains(&&**name))?;
+        has_goal |= name == "goal";
+        if let ("maxTurns", Some(kind)) = (&*name, kind(&property.value).filter(|kind| *kind != "a number")) {
+            let message = format!("`maxTurns` must be a whole number of at least 1, not {kind}");
+            return Some((span(property.value.span()), Diagnostic::error(message)));
+        }
+    }
+    (!has_goal).then(|| wrong(options, "`converse` needs the `goal` of the persona"))
+}

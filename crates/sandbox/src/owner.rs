@@ -99,6 +99,8 @@ impl Base {
 
 impl Drop for Base {
     fn drop(&mut self) {
+        // A process that another thread is starting has a copy of the open file, and with it the lock.
+        let _ = self.owner.unlock();
         if !self.keep {
             let _ = removal::remove(&self.path);
         }

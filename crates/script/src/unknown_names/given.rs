@@ -13,7 +13,7 @@ use oxc_span::GetSpan;
 use super::{CONVERSE, Finder, Held, Role, UnknownName};
 use crate::syntax::span;
 
-/// What an assertion of the user's own looks like.
+/// Example of an assertion that users write themselves.
 const CUSTOM: &str = "write `assert.custom(\"NAME\", () => …)`";
 
 impl Finder<'_> {
@@ -74,7 +74,7 @@ impl Finder<'_> {
         self.held(value).is_some_and(|held| held.role == Role::Persona && !held.root.is_some_and(is_set))
     }
 
-    /// Reports a comparison that the function of a scenario returns: nobody reads it.
+    /// Reports a comparison that the function of a scenario returns, because it has no effect.
     pub(super) fn check_returned(&mut self, function: &Expression<'_>) {
         let mut returned = Returned(Vec::new());
         match function {

@@ -1,4 +1,4 @@
-//! What variables in a test module hold, and the members of such values.
+//! The roles of variables in a test module, and the members of such values.
 
 /// Members of an agent in a scenario.
 const AGENT: [&str; 5] = ["name", "model", "send", "run", "files"];

@@ -181,7 +181,7 @@ pub(super) const OF_EVERY_OBJECT: [&str; 13] = [
     "__proto__",
 ];
 
-/// What a variable holds.
+/// The kind of value that a variable holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
     /// The object that a scenario receives.

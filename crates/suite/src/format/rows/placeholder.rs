@@ -71,7 +71,7 @@ fn has_dollar(text: &str, name: &str) -> bool {
     text.split("${{").skip(1).any(|rest| rest.split_once("}}").is_some_and(|(inside, _)| inside.trim() == name))
 }
 
-/// Returns `true` if a cell is no amount of money and no name of a variable, which have a `$` before them.
+/// Returns `true` unless a cell is an amount of money or the name of a variable: these have a `$` before them.
 fn is_word(cell: &Node) -> bool {
     let is_text = |text: &str| text.starts_with(char::is_alphabetic) && text.contains(|c: char| c.is_lowercase());
     cell.as_str().is_some_and(is_text)

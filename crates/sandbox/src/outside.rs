@@ -35,8 +35,9 @@ pub(super) fn paths<'a>(fixtures: &'a Fixtures, graded: &'a Graded) -> impl Iter
 /// Creates the folders beside the working directory in the sandbox at `base`.
 pub(super) fn write(base: &Path, outside: &[OuterFolder]) -> Result<(), SandboxError> {
     for (at, folder) in outside.iter().enumerate() {
-        let place = base.join(FOLDER).join(at.to_string());
-        fs::create_dir_all(&place).map_err(SandboxError::io("make the directory", &place))?;
+        let place = Path::new(FOLDER).join(at.to_string());
+        let made = Writer::new(base).directory(&place);
+        let place = made.map_err(SandboxError::io("make the directory", &base.join(place)))?;
         let mut writer = Writer::new(&place);
         let failed = |error: std::io::Error| SandboxError::fixture(format!("{}: {error}", folder.path), None);
         for directory in &folder.directories {
@@ -72,7 +73,7 @@ pub(super) fn copy(from: &Path, to: &Path, graded: &Graded, deadline: Deadline) 
     }
     for (at, folder) in graded.folders.iter().enumerate() {
         let place = to.join(GRADED).join(at.to_string());
-        fs::create_dir_all(to.join(GRADED))?;
+        Writer::new(to).directory(Path::new(GRADED))?;
         match &folder.from {
             Some(from) => copy_tree(from, &place, deadline, |_| false)?,
             None => fs::create_dir(&place)?,

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 use super::deadline::Deadline;
 use super::git_state::{digests, state_files};
+use super::tree::Writer;
 use super::tree_copy::{copy_file, copy_tree};
 use super::unreadable::Unreadable;
 
@@ -69,12 +70,12 @@ known=
 [ ! -e "$q/whole" ] || known=$(ours for-each-ref --format='^%(objectname)'; ours rev-parse -q --verify HEAD | sed 's/^/^/')
 theirs for-each-ref --format='%(objectname) %(refname) %(symref)' > "$q/list"
 rm -rf "$to/refs" "$to/reftable" "$to/logs"
-mkdir -p "$to/refs/heads"
+mkdir "$to/refs" "$to/refs/heads"
 [ ! -d "$q/logs" ] || cp -R "$q/logs" "$to/logs"
 ours config --file "$to/config" --unset-all extensions.refstorage || :
 sed -n '/ refs\/replace\//d; s#^\([0-9a-f]*\) \(refs/[^ ]*\) .*#\1 \2#p' "$q/list" > "$to/packed-refs"
 sed -n 's#^[0-9a-f]* \(refs/remotes/[^/ ]*/HEAD\) \(refs/remotes/[^ ]*\)$#\1 \2#p' "$q/list" | while read -r name target; do
-    mkdir -p "$to/${name%/*}" && printf 'ref: %s\n' "$target" > "$to/$name"
+    (cd "$to" && mkdir -p "${name%/*}") && printf 'ref: %s\n' "$target" > "$to/$name"
 done
 case $(theirs symbolic-ref -q HEAD || :) in
     refs/heads/*) printf 'ref: %s\n' "$(theirs symbolic-ref -q HEAD)" > "$to/HEAD" ;;
@@ -143,9 +144,9 @@ impl Rebuild {
                 return Ok(false);
             }
         }
-        fs::create_dir_all(self.scratch.join(PACKS)).map_err(Unreadable::machine)?;
-        for folder in ["objects/info", "refs"] {
-            fs::create_dir_all(self.scratch.join(folder)).map_err(Unreadable::machine)?;
+        fs::create_dir(&self.scratch).map_err(Unreadable::machine)?;
+        for folder in [PACKS, "objects/info", "refs"] {
+            make_folders(&self.scratch, Path::new(folder)).map_err(Unreadable::machine)?;
         }
         let ours = format!("{}\n", self.to.join("objects").display());
         fs::write(self.scratch.join("objects/info/alternates"), ours).map_err(Unreadable::machine)?;
@@ -166,10 +167,10 @@ impl Rebuild {
                 let objects = given.join("objects");
                 copy_tree(given, to, deadline, |entry| !has_objects && entry.path() == objects)?;
             }
-            _ => fs::create_dir_all(to)?,
+            _ => fs::create_dir(to)?,
         }
         for folder in ["refs", "info", "objects/info", "objects/pack"] {
-            fs::create_dir_all(to.join(folder))?;
+            make_folders(to, Path::new(folder))?;
         }
         let Some(given) = given else {
             fs::write(to.join("HEAD"), "ref: refs/heads/main\n")?;
@@ -185,9 +186,9 @@ impl Rebuild {
         let shared = shared_indexes(given);
         let names = CHANGEABLE.iter().chain(&FIXED).map(PathBuf::from).chain(shared);
         for path in names.flat_map(|name| state_files(&given.join(name))) {
-            let place = to.join(path.strip_prefix(given).unwrap_or(&path));
-            fs::create_dir_all(place.parent().unwrap_or(to))?;
-            copy_file(&path, &place, deadline)?;
+            let name = path.strip_prefix(given).unwrap_or(&path);
+            make_folders(to, name.parent().unwrap_or(name))?;
+            copy_file(&path, &to.join(name), deadline)?;
         }
         if has_objects {
             let borrowed = format!("{}\n", given.join("objects").display());
@@ -201,7 +202,7 @@ impl Rebuild {
         let names = CHANGEABLE.iter().map(PathBuf::from).chain(shared_indexes(from));
         for path in names.flat_map(|name| state_files(&from.join(name))) {
             let name = path.strip_prefix(from).unwrap_or(&path);
-            let taken = take(&path, &self.scratch.join(name), name, deadline);
+            let taken = take(&path, &self.scratch, name, name, deadline);
             // Git works without a log.
             if !(name.starts_with(LOGS) && matches!(taken, Err(Unreadable::Left(_)))) {
                 taken?;
@@ -209,7 +210,7 @@ impl Rebuild {
         }
         let config = from.join("config");
         match config.symlink_metadata() {
-            Ok(_) => take(&config, &self.scratch.join(THEIRS), Path::new("config"), deadline),
+            Ok(_) => take(&config, &self.scratch, Path::new(THEIRS), Path::new("config"), deadline),
             Err(_) => fs::write(self.scratch.join(THEIRS), "").map_err(Unreadable::machine),
         }
     }
@@ -225,28 +226,31 @@ impl Rebuild {
         for path in new {
             let name = Path::new("objects").join(path);
             if let Some(id) = object_id(path) {
-                take(&from.join(&name), &self.scratch.join(&name), &name, deadline)?;
+                take(&from.join(&name), &self.scratch, &name, &name, deadline)?;
                 loose += &format!("{id}\n");
             } else if path.starts_with("pack") && path.extension() == Some(OsStr::new("pack")) {
-                let to = self.scratch.join(PACKS).join(path.file_name().unwrap_or_default());
-                take(&from.join(&name), &to, &name, deadline)?;
+                let to = Path::new(PACKS).join(path.file_name().unwrap_or_default());
+                take(&from.join(&name), &self.scratch, &to, &name, deadline)?;
             }
         }
         fs::write(self.scratch.join(LOOSE), loose).map_err(Unreadable::machine)
     }
 }
 
-/// Copies one of the agent's files, which is called `name` in its git directory.
-fn take(from: &Path, to: &Path, name: &Path, deadline: Deadline) -> Result<(), Unreadable> {
+/// Creates folders below `root`. Nothing is created if `root` was removed meanwhile, as at the end of a stopped run.
+fn make_folders(root: &Path, folders: &Path) -> io::Result<()> {
+    Writer::new(root).directory(folders).map(drop)
+}
+
+/// Copies one of the agent's files, which is called `name` in its git directory, to the path `to` below `root`.
+fn take(from: &Path, root: &Path, to: &Path, name: &Path, deadline: Deadline) -> Result<(), Unreadable> {
     let left =
         |error: &dyn std::fmt::Display| Unreadable::Left(format!("`.git/{}` cannot be read: {error}", name.display()));
-    if let Some(parent) = to.parent() {
-        fs::create_dir_all(parent).map_err(Unreadable::machine)?;
-    }
+    make_folders(root, to.parent().unwrap_or(to)).map_err(Unreadable::machine)?;
     if !from.symlink_metadata().is_ok_and(|meta| meta.is_file()) {
         return Err(left(&"it is not a regular file"));
     }
-    match copy_file(from, to, deadline) {
+    match copy_file(from, &root.join(to), deadline) {
         Err(error) if is_machines(&error) => Err(Unreadable::machine(error)),
         Err(error) if error.kind() == io::ErrorKind::TimedOut => Err(Unreadable::Late(error.to_string())),
         copied => copied.map_err(|error| left(&error)),
@@ -294,4 +298,28 @@ fn sizes(objects: &Path, deadline: Deadline) -> io::Result<BTreeMap<PathBuf, u64
 pub(super) fn object_id(path: &Path) -> Option<String> {
     let id: String = path.to_str()?.split('/').collect();
     (matches!(id.len(), 40 | 64) && id.bytes().all(|byte| byte.is_ascii_hexdigit())).then_some(id)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn nothing_is_made_in_a_directory_that_was_removed_meanwhile() {
+        let root = tempfile::tempdir().unwrap();
+        let (base, from) = (root.path().join("base"), root.path().join("from/.git"));
+        fs::create_dir_all(from.join("objects")).unwrap();
+        let (to, scratch) = (base.join("work/.git"), base.join("import"));
+        for given in [None, Some(from.clone())] {
+            for is_whole in [true, false] {
+                let (from, to, scratch) = (Some(from.clone()), to.clone(), scratch.clone());
+                let rebuild =
+                    Rebuild { given: given.clone(), from, to, scratch, is_whole, is_bare: false, is_moved: false };
+                assert!(rebuild.prepare(Deadline::new(Duration::from_secs(60), "x")).is_err());
+                assert!(!base.exists());
+            }
+        }
+    }
 }

@@ -795,8 +795,10 @@ mod tests {
     fn plain_patterns_match_as_in_the_engine() {
         let texts =
             ["", "a", "b", "ab", "ba", "aab", "a b", "a\nb", "a-b", "x{1}", "é", "e\u{301}", "😀", "a😀", "^a", "$"];
-        let words =
-            ["", "a", "b", "ab", "a b", "a-b", "é", "e\u{301}", "😀", "x{1}", "a,b", "a=b", "<a>", "a:b", "'", "!"];
+        let words = [
+            "", "a", "b", "ab", "a b", "a-b", "é", "e\u{301}", "😀", "x{1}", "a,b", "a=b", "<a>", "a:b", "'", "!",
+            "x\\{1\\}", "\\^a", "\\$", "\\\\", "a\\.b",
+        ];
         for words in words {
             for pattern in [words.to_owned(), format!("^{words}"), format!("{words}$"), format!("^{words}$")] {
                 for text in texts {
@@ -805,10 +807,13 @@ mod tests {
                 }
             }
         }
-        for plain in ["", "^", "$", "^$", "the answer 42$", "naïve: \"yes\""] {
+        for plain in ["", "^", "$", "^$", "the answer 42$", "naïve: \"yes\"", "item 1\\?$", "a\\/b\\.c"] {
             assert!(Plain::parse(plain, "").is_some() && Plain::parse(plain, "i").is_none(), "{plain}");
         }
-        for other in ["a.b", "a|b", "a$b", "a^", "^^a", "a$$", "\\d", "a?", "(a", "[a", "{", "a*", "a+", "/"] {
+        for other in [
+            "a.b", "a|b", "a$b", "a^", "^^a", "a$$", "\\d", "\\", "\\$", "a\\-b", "a?", "(a", "[a", "{", "a*", "a+",
+            "/",
+        ] {
             assert!(Plain::parse(other, "").is_none(), "{other}");
         }
     }

@@ -1,5 +1,7 @@
 //! The configuration as a whole.
 
+use std::sync::Arc;
+
 use model::decode::{Fields, add_missing_key};
 use model::{Case, Node, NodeKind};
 
@@ -214,7 +216,7 @@ fn dereferenced(node: &Node, root: &Node, depth: usize) -> Node {
         NodeKind::List(list) => NodeKind::List(list.iter().map(|item| dereferenced(item, root, depth + 1)).collect()),
         other => other.clone(),
     };
-    Node { kind, ..node.clone() }
+    Node { kind, span: node.span, tag: node.tag.clone(), source: Arc::clone(&node.source) }
 }
 
 fn pointed<'n>(root: &'n Node, pointer: &str) -> Option<&'n Node> {

@@ -104,8 +104,12 @@ const PROJECT: &str = "{project}/";
 pub(crate) fn named_in_text(text: &str, directory: &Path) -> BTreeSet<PathBuf> {
     let text = text.replace(PROJECT, "");
     let is_part = |letter: char| letter.is_alphanumeric() || "_-./@+:#~".contains(letter);
-    let words: BTreeSet<&str> = text.split(|letter: char| !is_part(letter)).collect();
+    let words: BTreeSet<&str> = text.split(|letter: char| !is_part(letter)).filter(|word| is_like_path(word)).collect();
     words.into_iter().filter_map(|word| existing(word, directory)).collect()
+}
+
+fn is_like_path(word: &str) -> bool {
+    word.contains(['.', '/'])
 }
 
 /// Returns the file or folder to which `word` refers, relative to `directory`: `scripted:models/a.yaml`,
@@ -114,7 +118,7 @@ fn existing(word: &str, directory: &Path) -> Option<PathBuf> {
     let word = word.split('#').next().unwrap_or_default();
     let word = word.rsplit("://").next().unwrap_or_default();
     let word = word.rsplit(':').find(|part| !part.is_empty())?.trim_end_matches('.');
-    if !word.contains(['.', '/']) || word.chars().all(|letter| matches!(letter, '.' | '/')) {
+    if !is_like_path(word) || word.chars().all(|letter| matches!(letter, '.' | '/')) {
         return None;
     }
     let path = normalize(&directory.join(word));

@@ -23,9 +23,8 @@ use self::reporting::Reporting;
 const WAITING: usize = 4096;
 /// Maximum number of events in one commit.
 const BATCH: usize = 1024;
-/// Number of events that are worth a commit, because a commit takes as long as recording a hundred of them.
-const WORTH_A_COMMIT: usize = 256;
-/// Number of times that the recorder waits for more events if there are only a few.
+/// Number of times that the recorder waits for more events before a commit, which takes as long as recording a hundred
+/// of them.
 const POLLS: usize = 5;
 /// Duration of one such wait.
 const LOOK: Duration = Duration::from_millis(2);
@@ -392,14 +391,14 @@ impl<C: FnMut(&[Envelope]) -> Result<(), StoreError>> Recorder<C> {
     }
 }
 
-/// Moves queued events to the `batch`, and waits a moment for more if there are only a few, so that senders need not
-/// wake this thread.
+/// Moves queued events to the `batch`, and waits a moment for more unless it is full, so that senders need not wake this
+/// thread.
 fn gather(queue: &Receiver<Envelope>, batch: &mut Vec<Envelope>) {
     for poll in 0..=POLLS {
         batch.extend(queue.try_iter().take(BATCH - batch.len()));
         // The run waits for its start, and nothing follows its end.
         let is_alone = |event: &Envelope| matches!(event.event, Event::RunStarted(_) | Event::RunFinished { .. });
-        if batch.last().is_some_and(is_alone) || batch.len() >= WORTH_A_COMMIT || poll == POLLS {
+        if batch.last().is_some_and(is_alone) || batch.len() >= BATCH || poll == POLLS {
             return;
         }
         std::thread::sleep(LOOK);

@@ -29,8 +29,8 @@ pub enum DiagnosticKind {
     },
     /// A map has none of these keys and needs one of them.
     MissingKey(Vec<String>),
-    /// A template uses a variable that does not exist.
-    UnknownVariable,
+    /// A template uses a variable of this name, which does not exist.
+    UnknownVariable(String),
     /// A text is empty. In a case for a row, a template may have got nothing from it.
     EmptyText,
     /// A case has the id of an earlier one.
@@ -39,8 +39,8 @@ pub enum DiagnosticKind {
     UntestedRate,
     /// A text is not valid JSON.
     InvalidJson,
-    /// A file cannot be read.
-    UnreadFile,
+    /// A file cannot be read, for this reason.
+    UnreadFile(String),
     /// An environment variable is needed and not set.
     UnsetVariable(String),
     /// A script of a model calls a tool that the agent does not offer in this way, which any error may have caused.

@@ -59,7 +59,7 @@ const MAX_DOCUMENT_BYTES: u64 = 256 << 20;
 pub fn open(path: &Path, shown: &str) -> Result<Arc<Source>, Box<Diagnostic>> {
     let bytes = files::read_named(path, MAX_DOCUMENT_BYTES).map_err(|error| {
         let problem = Diagnostic::error(format!("cannot read the file: {error}")).at(Excerpt::of_file(shown));
-        problem.of(DiagnosticKind::UnreadFile)
+        problem.of(DiagnosticKind::UnreadFile(error.to_string()))
     })?;
     let text = files::decode(bytes).map_err(|error| {
         let (text, offset) = error.guess();

@@ -17,12 +17,12 @@ pub struct TemplateError {
     /// Location of the error, if it is not in this text but in the text of a variable that it uses.
     pub place: Option<Box<Excerpt>>,
     pub(crate) kind: ErrorKind,
-    /// True if a variable does not exist.
-    pub(crate) is_unknown_variable: bool,
+    /// Name of a variable that does not exist.
+    pub(crate) unknown_variable: Option<Box<str>>,
     /// Other placeholders in the same template whose variables are missing.
     pub(crate) others: Vec<TemplateError>,
     /// Number of names among which a similar one was searched.
-    pub(crate) searched: usize,
+    pub(crate) searched: u32,
 }
 
 /// Kind of an error, for code that handles it.
@@ -47,7 +47,7 @@ impl TemplateError {
             help: None,
             place: None,
             kind: ErrorKind::Plain,
-            is_unknown_variable: false,
+            unknown_variable: None,
             others: Vec::new(),
             searched: 0,
         }
@@ -75,7 +75,7 @@ impl TemplateError {
     /// Adds the help "did you mean", or else a list of the known names.
     pub(crate) fn suggest<'k>(self, what: &str, written: &str, known: impl IntoIterator<Item = &'k str>) -> Self {
         let known: Vec<&str> = known.into_iter().collect();
-        let searched = known.len().min(SEARCHED);
+        let searched = known.len().min(SEARCHED) as u32;
         let help = if let Some(near) = nearest(written, known.iter().copied().take(SEARCHED)) {
             Some(format!("did you mean `{near}`?"))
         } else {
@@ -96,7 +96,8 @@ impl TemplateError {
     pub(crate) fn diagnostic_at(&self, place: Excerpt) -> Diagnostic {
         let place = self.place.as_deref().cloned().unwrap_or(place);
         let problem = Diagnostic::error(&self.message).at(place);
-        let problem = if self.is_unknown_variable { problem.of(DiagnosticKind::UnknownVariable) } else { problem };
+        let unknown = self.unknown_variable.iter().map(|name| DiagnosticKind::UnknownVariable((**name).to_owned()));
+        let problem = unknown.fold(problem, Diagnostic::of);
         self.help.iter().fold(problem, Diagnostic::help)
     }
 }

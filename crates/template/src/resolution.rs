@@ -139,7 +139,7 @@ impl<'v> Resolution<'v> {
 
     fn unknown(&self, name: &str) -> Found {
         let error = TemplateError::missing(format!("unknown variable `{name}`"));
-        let error = TemplateError { is_unknown_variable: true, ..error };
+        let error = TemplateError { unknown_variable: Some(name.into()), ..error };
         Found::Missing { at: 0, error: error.suggest("variables", name, self.variables.names()) }
     }
 

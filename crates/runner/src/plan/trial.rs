@@ -9,8 +9,8 @@ use agent::{Agent, Configured, RunState, Setup};
 use grade::Check;
 use mask::{Mask, Secrets};
 use model::{
-    Arm, AutoTrials, Case, Diagnostic, Excerpt, Limits, MockedReply, Mocks, PlayedMock, SkillInfo, Suite, TrialId,
-    WITHOUT_SKILL,
+    Arm, AutoTrials, Case, Diagnostic, DiagnosticKind, Excerpt, Limits, MockedReply, Mocks, PlayedMock, SkillInfo,
+    Suite, TrialId, WITHOUT_SKILL,
 };
 use serde_json::{Map, Value};
 
@@ -19,8 +19,8 @@ pub(crate) const SCRIPTED: &str = "scripted:";
 
 /// Returns `problem` with a script at `setting`, which names it, if the script cannot be read at all.
 pub(super) fn unread_script(problem: Diagnostic, what: &str, setting: Option<&Excerpt>) -> Diagnostic {
-    match (problem.message.strip_prefix("cannot read the file: "), &problem.source) {
-        (Some(reason), Some(script)) => {
+    match (&problem.kind, &problem.source) {
+        (DiagnosticKind::UnreadFile(reason), Some(script)) => {
             let message = format!("cannot read {what} `{}`: {reason}", script.file);
             Diagnostic { source: setting.cloned(), ..Diagnostic::error(message) }
         }

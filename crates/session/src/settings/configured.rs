@@ -37,7 +37,7 @@ pub fn providers(args: &Overrides, session: &Session, problems: &mut Vec<Diagnos
     let known = problems.len();
     let prices = file.map(|file| prices(&file, &session.cwd, problems)).unwrap_or_default();
     if let Some(set) = session.project.pricing.as_ref().filter(|_| args.budgets.pricing.is_none()) {
-        let is_unread = |problem: &&mut Diagnostic| problem.kind == DiagnosticKind::UnreadFile;
+        let is_unread = |problem: &&mut Diagnostic| matches!(problem.kind, DiagnosticKind::UnreadFile(_));
         problems[known..].iter_mut().filter(is_unread).for_each(|problem| problem.source = Some(set.source.clone()));
     }
     let policies = session.project.providers.iter().filter_map(|limits| policy(limits, problems)).collect();

@@ -180,7 +180,7 @@ fn read_portion(file_defaults: &FileDefaults<'_>, nodes: Vec<(usize, Node)>) -> 
                 // Variables that are not there are keys of the misspelt input.
                 let is_input = |cause: &Diagnostic| cause.means("input");
                 misspelt.iter().any(|cause| problem.follows_from(cause))
-                    || (problem.kind == DiagnosticKind::UnknownVariable && misspelt.iter().any(is_input))
+                    || (matches!(problem.kind, DiagnosticKind::UnknownVariable(_)) && misspelt.iter().any(is_input))
             };
             let mut index = 0;
             problems.retain(|problem| {

@@ -87,8 +87,9 @@ impl CaseReader {
             found.extend(of_case);
             // A column that a row does not have is one mistake, however often it is used.
             let mut unknown = HashSet::new();
-            found.retain(|problem| {
-                problem.kind != DiagnosticKind::UnknownVariable || unknown.insert(problem.message.clone())
+            found.retain(|problem| match &problem.kind {
+                DiagnosticKind::UnknownVariable(name) => unknown.insert(name.clone()),
+                _ => true,
             });
             cases.extend(case.map(|mut case| {
                 if !is_named {
@@ -101,7 +102,7 @@ impl CaseReader {
             reported.add(index, found);
         }
         if let Some(problem) = without_header(table, &root, &rows) {
-            reported.problems.retain(|(other, _)| other.kind != DiagnosticKind::UnknownVariable);
+            reported.problems.retain(|(other, _)| !matches!(other.kind, DiagnosticKind::UnknownVariable(_)));
             problems.push(problem);
         }
         for (problem, affected) in reported.problems {
@@ -160,12 +161,12 @@ fn without_header(table: &Node, root: &Node, rows: &[Row]) -> Option<Diagnostic>
 /// Returns the problem at a row whose column is misspelt, and not those of the others, in place of `problem` with a
 /// template that uses the column.
 fn misspelt_column(problem: &Diagnostic, rows: &[Row], affected: &[usize]) -> Option<Diagnostic> {
-    let name = problem.message.split('`').nth(1).filter(|_| problem.kind == DiagnosticKind::UnknownVariable)?;
+    let DiagnosticKind::UnknownVariable(name) = &problem.kind else { return None };
     let row = &rows.get(*affected.first()?)?.values;
     let NodeKind::Map(columns) = &row.kind else { return None };
     let others = || rows.iter().enumerate().filter(|(index, _)| affected.binary_search(index).is_err());
     let is_own = |column: &str| others().all(|(_, other)| other.values.get(column).is_none());
-    let is_misspelt = |column: &str| model::nearest(column, [name]).is_some() && is_own(column);
+    let is_misspelt = |column: &str| model::nearest(column, [&**name]).is_some() && is_own(column);
     let (column, _) = columns.iter().find(|(column, _)| is_misspelt(&column.value))?;
     let message = format!("this row has no `{name}`, but `{}`", column.value);
     let problem = Diagnostic::error(message).at(row.source.excerpt(column.span));

@@ -400,7 +400,7 @@ impl<'a> Evaluator<'a> {
         match found.map_err(|error| with_range(error, base.range.clone()))? {
             Found::Node(node) => Value::from_node(&node).map_err(|error| error.at(base.range.clone())),
             Found::Missing { at, error } => {
-                self.spend(error.searched / limit::VALUES_A_STEP, &base.range)?;
+                self.spend(error.searched as usize / limit::VALUES_A_STEP, &base.range)?;
                 let range =
                     at.checked_sub(1).and_then(|index| steps.get(index)).map_or(&base.range, |step| &step.range);
                 Err(error.at(range.clone()))

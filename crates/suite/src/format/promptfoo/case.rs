@@ -192,7 +192,7 @@ impl Reading<'_> {
         }
         if lacks_vars || test.broken.iter().any(|problem| problem.means("vars")) {
             // They are the variables under the misspelt key, or in a file that cannot be read.
-            broken.retain(|problem| problem.kind != DiagnosticKind::UnknownVariable);
+            broken.retain(|problem| !matches!(problem.kind, DiagnosticKind::UnknownVariable(_)));
         }
         case.broken = broken;
         case

@@ -1,14 +1,15 @@
 //! Placeholders in files with rows that are not those of columns, or are written as in another language.
 
 use model::decode::Problems;
-use model::{Node, NodeKind};
+use model::{DiagnosticKind, Node, NodeKind};
 
 use super::Row;
 
 /// Says how the placeholders of mocks are written where templates are filled in from columns.
 pub(super) fn explain_placeholders(root: &Node, problems: &mut Problems) {
     let has_mocks = root.get("mcp_servers").or_else(|| root.get("mock_commands")).is_some();
-    for problem in problems.iter_mut().filter(|problem| has_mocks && problem.message == "unknown variable `input`") {
+    let is_input = |kind: &DiagnosticKind| matches!(kind, DiagnosticKind::UnknownVariable(name) if name == "input");
+    for problem in problems.iter_mut().filter(|problem| has_mocks && is_input(&problem.kind)) {
         let help = "in a file with `cases`, a placeholder of a mock is written `{{ '{{input.NAME}}' }}`";
         problem.help.insert(0, help.to_owned());
     }

@@ -173,9 +173,16 @@ impl Compiler<'_> {
         let near = nearest(&key.value, built_in.chain(custom)).or_else(|| meta::near(&key.value));
         let place = value.source.excerpt(key.span);
         let message = format!("unknown operator `{}`", key.value);
+        // Queries of databases have these keys.
+        let is_of_regex = ["$regex", "$regexp", "$match", "$matches"].contains(&&*key.value);
+        let as_key = || {
+            let problem = model::Diagnostic::warning(message.clone()).at(place.clone());
+            problem.help("it is matched as a key of the value")
+        };
         self.problems.push(match near {
+            _ if is_of_regex => as_key().help("a regular expression needs no operator: write `/pattern/`"),
             Some(near) => model::Diagnostic::error(message).at(place).suggest(Some(near)),
-            None => model::Diagnostic::warning(message).at(place).help("it is matched as a key of the value"),
+            None => as_key(),
         });
     }
 

@@ -170,6 +170,7 @@ fn read_portion(file_defaults: &FileDefaults<'_>, nodes: Vec<(usize, Node)>) -> 
         let is_clear = !problems.iter().skip(known).any(Diagnostic::is_error);
         let misspelt: Problems = problems.iter().skip(known).filter(|problem| is_misspelt(problem)).cloned().collect();
         suspicious_values::warn(&node, &mut problems);
+        suspicious_values::warn_of_placeholders(&node, &file_defaults.front, &mut problems);
         for arm in arms(file_defaults, &node) {
             let mut draft = case::read(file_defaults, &node, position, arm, &mut problems);
             draft.case.must_assert &= is_clear;

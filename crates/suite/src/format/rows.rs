@@ -10,6 +10,7 @@ use model::decode::{self, Problems};
 use model::{Case, Diagnostic, DiagnosticKind, Excerpt, Node, NodeKind, Source};
 use template::{Ambient, Variables, may_be_template};
 
+pub use self::placeholder::other_placeholder;
 use self::placeholder::{explain_placeholders, report_open_braces, report_other_placeholders};
 use super::SuiteFile;
 use crate::document::{self, Language};

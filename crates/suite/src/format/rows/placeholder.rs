@@ -79,7 +79,10 @@ fn is_word(cell: &Node) -> bool {
 }
 
 /// Returns the placeholder for the variable `name` in `text` that is written as in another language.
-fn other_placeholder(text: &str, name: &str) -> Option<String> {
+pub fn other_placeholder(text: &str, name: &str) -> Option<String> {
+    if !text.contains(name) {
+        return None;
+    }
     let others = [
         format!("${{{name}}}"),
         format!("{{{name}}}"),

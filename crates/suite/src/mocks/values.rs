@@ -25,6 +25,10 @@ const TYPE_SYNONYMS: [(&str, &str); 12] = [
 /// Words in the names of arguments whose values may be such names.
 const OF_TYPES: [&str; 5] = ["type", "kind", "format", "class", "schema"];
 
+/// Words in the names of arguments whose values may be conditions.
+const OF_CONDITIONS: [&str; 12] =
+    ["query", "filter", "where", "cond", "expr", "search", "version", "range", "pattern", "regex", "template", "text"];
+
 /// Reports values in `required` that no call can have. `properties` are those of the schema, if there is one. If
 /// `is_optional`, calls with other values are right too.
 pub(super) fn check(required: &Node, properties: Option<&Node>, is_optional: bool, problems: &mut Problems) {
@@ -74,7 +78,21 @@ fn check_value(name: &str, value: &Node, schema: Option<&Node>, is_optional: boo
     } else if let Some(meant) = meant.filter(|_| is_possible && !is_of_types()) {
         let problem = value.warning(format!("`{text}` is not the name of a type here, so it is compared as text"));
         problems.push(problem.suggest(Some(meant)));
+    } else if value.as_str().is_some_and(is_condition) && !OF_CONDITIONS.iter().any(|word| name.contains(word)) {
+        let problem = value.warning(format!("`{text}` is compared as text here, as it is written"));
+        problems.push(problem.help("write the text, a list of possible texts, `/a regular expression/` or a type"));
     }
+}
+
+/// Returns `true` for a comparison with a number, for `==` and `!=` before anything, and for what is written like a
+/// placeholder or like a regular expression without slashes.
+fn is_condition(text: &str) -> bool {
+    let rest = ["==", "!="].iter().find_map(|operator| text.strip_prefix(operator));
+    let bound = ["<=", ">=", "<", ">"].iter().find_map(|operator| text.strip_prefix(operator));
+    let is_pattern = text.len() > 1 && (text.starts_with('^') || text.contains(".*") || text.contains("{{"));
+    is_pattern
+        || rest.is_some_and(|rest| !rest.trim().is_empty())
+        || bound.is_some_and(|bound| bound.trim().parse::<f64>().is_ok())
 }
 
 /// Returns the text with which arguments are compared.

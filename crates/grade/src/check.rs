@@ -19,7 +19,7 @@ use crate::assertion::integrity_clean::{self, IntegrityClean};
 use crate::assertion::side_effect_contract::{CONTRACT_TITLE, Contract};
 use crate::assertion_type::{Assertion, Form};
 use crate::assertions::{ASSERTIONS, find, snake_case};
-use crate::context::Context;
+use crate::context::{Context, KnownTools};
 use crate::contradiction;
 use crate::format;
 use crate::function_check;
@@ -31,6 +31,21 @@ use crate::matcher::{Judgement, Matcher};
 use crate::promptfoo;
 use crate::reading::{Reading, SYNONYMS, tool_pattern};
 use crate::verdict::Verdict;
+
+/// Assertions about the calls of tools that an agent makes.
+const OF_TOOLS: [&str; 11] = [
+    "tool_called",
+    "no_tool_called",
+    "tool_call_sequence",
+    "command_ran",
+    "command_not_ran",
+    "mcp_called",
+    "mcp_not_called",
+    "skill_used",
+    "skill_not_used",
+    "retries_at_most",
+    "no_loop",
+];
 
 /// Compiled assertion, ready to judge evidence. Cheap to clone, and usable from any thread.
 #[derive(Debug, Clone)]
@@ -199,6 +214,11 @@ impl Check {
             return None;
         };
         let what = format!("`{}`", assertion.name);
+        if context.known_tools == KnownTools::Only(&[]) && OF_TOOLS.contains(&assertion.name) {
+            let message = format!("{what} is about tools that the agent calls, and this agent calls none");
+            let problem = Diagnostic::warning(message).at(place.excerpt());
+            problems.push(problem.help("in the suite of an MCP server, `call` names the tool that is called"));
+        }
         let entry = arguments::entry(spec, assertion, problems)?;
         if let Some(problem) = tool_pattern(&entry, &what) {
             problems.push(problem.help("`tool` is the exact name of a tool: write one assertion for each tool"));

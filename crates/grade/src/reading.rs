@@ -393,6 +393,8 @@ impl<'a> Reading<'a> {
         } else {
             Diagnostic::warning(message)
         };
+            // The whole assertion is reported.
+            KnownTools::Only([]) => return,
         self.problems.push(problem.at(place.excerpt()));
     }
 

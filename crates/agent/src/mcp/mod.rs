@@ -33,6 +33,7 @@ pub struct Mcp;
 
 static DESCRIPTION: Description = Description {
     efforts: Some(&[]),
+    tools: Some(&[]),
     costs: Costs::Nothing,
     takes_config: true,
     works_remotely: true,

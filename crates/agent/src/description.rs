@@ -65,6 +65,10 @@ pub struct Description {
     pub works_remotely: bool,
     /// True if it replays work that was done elsewhere, whose files are in no sandbox of the trial.
     pub is_replay: bool,
+    /// True if its answers are always text, and never a value of another kind.
+    pub answers_in_text: bool,
+    /// True if it reports its requests for permission.
+    pub reports_permissions: bool,
     /// True if it does not wait for any process, model or clock.
     pub answers_at_once: bool,
     /// True if a case may name a script or prompt that determines the answers.
@@ -109,6 +113,8 @@ impl Description {
             needs_sandbox: true,
             works_remotely: false,
             is_replay: false,
+            answers_in_text: false,
+            reports_permissions: false,
             answers_at_once: false,
             takes_script: false,
             takes_tools: false,

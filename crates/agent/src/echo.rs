@@ -17,6 +17,7 @@ pub struct Echo;
 
 static DESCRIPTION: Description = Description {
     efforts: Some(&[]),
+    answers_in_text: true,
     needs_sandbox: false,
     takes_script: true,
     takes_tools: true,

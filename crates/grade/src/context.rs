@@ -23,6 +23,8 @@ pub struct Context<'a> {
     pub mocks: Option<&'a Mocks>,
     /// True if a trial with signs of tampering must not pass, whatever its case asserts.
     pub requires_integrity: bool,
+    /// True if every answer is text, and never a value of another kind.
+    pub answers_in_text: bool,
 }
 
 /// Names of the tools that an agent is known to have.

@@ -88,6 +88,7 @@ mod scripts;
 mod self_test;
 mod shell;
 mod skill_use;
+mod text_answer;
 mod verdict;
 mod warning;
 mod yaml;

@@ -53,6 +53,8 @@ pub struct Acp;
 static DESCRIPTION: Description = Description {
     skills_folder: Some(".agents/skills"),
     reads_model_variables: true,
+    answers_in_text: true,
+    reports_permissions: true,
     takes_config: true,
     takes_servers: true,
     ..Description::new("acp", "any agent that speaks the Agent Client Protocol, `acp:COMMAND`")

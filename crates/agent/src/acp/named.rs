@@ -167,6 +167,8 @@ macro_rules! agents {
                         environment: &[],
                         sign_in: $sign_in,
                     }),
+                    answers_in_text: true,
+                    reports_permissions: true,
                     takes_config: true,
                     takes_servers: true,
                     skills_folder: $skills,

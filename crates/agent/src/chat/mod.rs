@@ -38,6 +38,7 @@ pub(super) const OWNER: Owner = Owner { agent: "chat", tools: tool::NAMES };
 
 static DESCRIPTION: Description = Description {
     tools: Some(tool::NAMES),
+    answers_in_text: true,
     skills_folder: Some(skills::FOLDER),
     calls_script: true,
     asks_providers: true,

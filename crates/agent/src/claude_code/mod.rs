@@ -110,6 +110,7 @@ const REQUEST_RULES: &[RequestRule] = &[
 
 pub(crate) static DESCRIPTION: Description = Description {
     program: Some(&PROGRAM),
+    answers_in_text: true,
     takes_config: true,
     takes_servers: true,
     takes_history: true,

@@ -41,6 +41,7 @@ pub struct Fake;
 
 static DESCRIPTION: Description = Description {
     efforts: Some(&[]),
+    answers_in_text: true,
     skills_folder: Some(SKILLS),
     sub_agents_folder: Some(SUB_AGENTS),
     needs_sandbox: false,

@@ -52,6 +52,7 @@ const REQUEST_RULES: &[RequestRule] = &[
 
 static DESCRIPTION: Description = Description {
     program: Some(&PROGRAM),
+    answers_in_text: true,
     takes_config: true,
     takes_servers: true,
     efforts: Some(EFFORTS),

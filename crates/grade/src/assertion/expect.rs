@@ -13,6 +13,7 @@ use super::prelude::*;
 use crate::given::{self, ResultKeys};
 use crate::json_source;
 use crate::scripts::Scripts;
+use crate::text_answer::Reader;
 
 pub(crate) const ASSERTION: Assertion = Assertion::written("expect", parse)
     .summary("The agent's result matches an expectation of values, patterns and `$operators`, with a score.")
@@ -165,6 +166,11 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
     rules.denied = ruled == Ruled::Denied;
     doubt_scores(reading, &rules, scoring);
     let of_answer = if key == "expect" { resolved.get("output") } else { Some(&resolved).filter(|_| key == "output") };
+    let is_text = reading.context.answers_in_text && !parses_json;
+    let mut reader = Reader { is_text, is_denied: rules.denied, problems: reading.problems };
+    of_answer.into_iter().for_each(|of_answer| reader.report(of_answer));
+    let of_calls = resolved.get("tools").filter(|_| key == "expect" && reading.context.answers_in_text);
+    of_calls.into_iter().for_each(|of_calls| reader.report_calls(of_calls));
     if let Some(of_answer) = of_answer.filter(|_| rules.strict == Strict::default() && diff.is_none()) {
         doubt_empty_texts(of_answer, node, reading.problems);
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use files::parallel;
 use grade::{Check, Context, KnownTools, Scripts};
-use model::{Diagnostic, Mocks, Suite};
+use model::{Case, Diagnostic, Mocks, Suite};
 
 use super::settings::Settings;
 use super::trial::directory_of;
@@ -53,6 +53,7 @@ pub(super) fn compile(cases: &[SelectedCase<'_>], settings: &Settings, engine: &
                 known_tools: tools,
                 mocks: Some(mocks),
                 requires_integrity,
+                answers_in_text: answer_in_text(settings, case),
                 case: None,
             };
             let (checks, problems) = grade::compile(case, &context);
@@ -62,4 +63,10 @@ pub(super) fn compile(cases: &[SelectedCase<'_>], settings: &Settings, engine: &
         compilations.collect::<Vec<_>>()
     });
     compiled.into_iter().flatten().collect()
+}
+
+/// Returns `true` if all agents of `case` answer with text.
+pub(super) fn answer_in_text(settings: &Settings, case: &Case) -> bool {
+    let is_text = |written: &String| settings.agent_type(written).is_some_and(|one| one.description().answers_in_text);
+    settings.agents_of(case).iter().all(is_text)
 }

@@ -184,6 +184,7 @@ impl<'a> Planner<'a> {
             scripts: Some(&state.scripts),
             mocks: Some(&selected.mocks),
             requires_integrity,
+            answers_in_text: compilation::answer_in_text(settings, case),
             ..Context::default()
         };
         let Compilation { mut tools, checks, problems } = compiled;

@@ -253,6 +253,7 @@ impl Planner<'_> {
             scripts: Some(&self.state.scripts),
             known_tools: tools,
             requires_integrity: self.today.settings.requires_integrity,
+            answers_in_text: agent.is_some_and(|agent| agent.description().answers_in_text),
             mocks: None,
             case: None,
         };

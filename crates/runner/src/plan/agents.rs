@@ -17,6 +17,9 @@ use super::variant::Variant;
 /// Name of the format of suites that test MCP servers, and of the agent that is one.
 const SERVERS: &str = "mcp";
 
+/// Assertions about requests for permission.
+const PERMISSIONS: [&str; 3] = ["permission_asked", "permission_not_asked", "honoured_denial"];
+
 /// An agent found by its name.
 pub(super) struct ResolvedAgent<'w> {
     pub(super) agent: &'static dyn Agent,
@@ -218,6 +221,21 @@ impl Planner<'_> {
             let message = format!("`{}` needs a sandbox, and `{}` runs without one", check.kind(), agent.name());
             let problem = Diagnostic::error(message).at(check.source());
             self.problems.push(problem.help(WITH_SANDBOX));
+        }
+    }
+
+    /// Warns about `checks` of requests for permission that `agent` does not report. A replay may have them.
+    pub(super) fn warn_about_permissions(&mut self, agent: &dyn Agent, checks: &[Check]) {
+        let is_known = AGENTS.iter().any(|known| known.name() == agent.name());
+        if !is_known || agent.description().reports_permissions || agent.description().is_replay {
+            return;
+        }
+        for check in checks.iter().filter(|check| PERMISSIONS.contains(&check.kind())) {
+            let kind = check.kind();
+            let message =
+                format!("`{kind}` is undecided: `{}` does not report its requests for permission", agent.name());
+            let help = "agents that speak the Agent Client Protocol report them";
+            self.problems.push(Diagnostic::warning(message).at(check.source()).help(help));
         }
     }
 

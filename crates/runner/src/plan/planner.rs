@@ -228,6 +228,7 @@ impl<'a> Planner<'a> {
                 self.check_costs(agent, &context, &model);
             }
             self.check_sandbox_needs(agent, case, &checks);
+            self.warn_about_permissions(agent, &checks);
             self.check_faults(agent, case, &model);
             self.check_mocks(agent, case, &directory);
             self.warn_about_plugin(agent, case);

@@ -48,6 +48,7 @@ pub(crate) fn report(assertions: &[AssertionSpec], problems: &mut Problems) {
         return;
     }
     let written: Vec<Written<'_>> = assertions.iter().filter_map(Written::of).collect();
+    written.iter().for_each(|one| problems.extend(one.misspelt_tool(&written)));
     for (index, later) in written.iter().enumerate() {
         let excluded = |earlier: &&Written<'_>| earlier.denies(later) || later.denies(earlier);
         let Some(earlier) = written[..index].iter().find(excluded) else { continue };
@@ -97,6 +98,27 @@ impl<'s> Written<'s> {
                 _ => self.fields == other.fields,
             }
         }
+    }
+
+    /// Returns the warning about a forbidden tool whose name is that of an expected one, but for a letter within. Other
+    /// names that are alike may be those of two tools: `get_user` and `set_user`, `get_users`.
+    fn misspelt_tool(&self, written: &[Written<'_>]) -> Option<Diagnostic> {
+        let tool = self.fields.get("tool").filter(|_| self.kind == "no_tool_called")?.as_str()?;
+        let others = || written.iter().filter(|other| other.kind == "tool_called" && !other.may_be_none());
+        let mut named = others().filter_map(|other| other.fields.get("tool")?.as_str());
+        let is_meant = |other: &&str| {
+            let (mut letters, mut of_other): (Vec<char>, Vec<char>) = (tool.chars().collect(), other.chars().collect());
+            let ends_alike = letters.first() == of_other.first() && letters.last() == of_other.last();
+            let is_plural = tool.replace('s', "") == other.replace('s', "");
+            letters.sort_unstable();
+            of_other.sort_unstable();
+            let is_mistake = letters == of_other || letters.len() != of_other.len();
+            *other != tool && ends_alike && !is_plural && is_mistake && model::is_one_mistake(tool, other)
+        };
+        let near = named.clone().find(is_meant).filter(|_| !named.any(|other| other == tool))?;
+        let message = format!("`{tool}` is nearly `{near}`, which another assertion of the case expects");
+        let key = self.spec.node.get("tool").map_or(self.spec.kind.span, |value| value.span);
+        Some(Diagnostic::warning(message).at(SourceLocation::at(&self.spec.node, key).excerpt()).suggest(Some(near)))
     }
 
     /// Returns the text of `contains` and `not_contains`.
@@ -201,6 +223,28 @@ mod tests {
             [json!({"type": "contains", "text": "a"}), json!({"type": "not_contains", "text": "b"})],
         ] {
             assert_eq!(reported(&pair), 0, "{pair:?}");
+        }
+    }
+
+    #[test]
+    fn a_forbidden_tool_that_is_nearly_an_expected_one_is_reported() {
+        let problems = |forbidden: &str, expected: &str| {
+            let case = case(&[
+                json!({"id": "a", "type": "no_tool_called", "tool": forbidden}),
+                json!({"id": "b", "type": "tool_called", "tool": expected}),
+            ]);
+            compile(&case, &Context::default()).1.into_iter().map(|problem| problem.message).collect::<Vec<_>>()
+        };
+        let nearly = "`lookup_ordr` is nearly `lookup_order`, which another assertion of the case expects";
+        assert_eq!(problems("lookup_ordr", "lookup_order"), [nearly]);
+        assert_eq!(problems("lookpu_order", "lookup_order").len(), 1);
+        for (forbidden, expected) in [
+            ("set_order", "get_order"),
+            ("get_orders", "get_order"),
+            ("list_order", "lists_order"),
+            ("read_1", "read_2"),
+        ] {
+            assert_eq!(problems(forbidden, expected), Vec::<String>::new(), "{forbidden}");
         }
     }
 }

@@ -139,7 +139,8 @@ fn misspelt(claim: &CodeClaim) -> Diagnostic {
             Diagnostic::error(message).help("write the assertion that denies it, such as `assert.notContains`")
         }
         // A function has no members that are assertions, so the call would throw.
-        None if last.is_empty() => Diagnostic::warning(format!("{message}, so it will be undecided")),
+        None if last.is_empty() => Diagnostic::warning(format!("{message}, so it will be undecided"))
+            .help("a check of your own is `assert.custom(\"NAME\", () => …)`"),
         _ => Diagnostic::error(message).suggest(near.map(|near| format!("assert.{near}")).as_deref()),
     };
     problem.at(claim.source.excerpt(claim.name.span))

@@ -103,6 +103,14 @@ impl Pattern {
         }
     }
 
+    /// Adds a warning if it matches every text that is not blank, although no text must match.
+    pub fn warn_if_every_answer_is_refused(&self, problems: &mut Problems) {
+        if self.regex.matches_every_text() {
+            let problem = Diagnostic::warning(format!("{self} matches every answer, so no answer can meet this"));
+            problems.push(problem.at(self.place.excerpt()).help("an alternative of the expression may be empty"));
+        }
+    }
+
     /// Adds a warning if it matches no text.
     fn warn_if_nothing_matches(&self, problems: &mut Problems) {
         if !self.regex.matches_no_text() {

@@ -104,6 +104,11 @@ impl<'a> Reading<'a> {
 
     /// Like [`required_text`](Self::required_text), for a name that is compared exactly. Reports a character that no name has.
     pub fn required_name(&mut self, key: &'static str) -> Option<(String, SourceLocation)> {
+        if let Some(node) = self.fields.get(key).filter(|node| matches!(node.kind, NodeKind::Bool(_))) {
+            let problem = node.error(format!("`{key}` must be a string, not a boolean"));
+            self.problems.push(problem.help("write one name, in one assertion for each"));
+            return None;
+        }
         let (name, place) = self.required_text(key)?;
         match stray_character(&name) {
             Some(problem) => self.problems.push(problem.at(place.excerpt())),
@@ -165,7 +170,9 @@ impl<'a> Reading<'a> {
         let known = self.problems.len();
         self.know_tool(&tool, &place);
         if self.problems.len() == known
-            && (tool.contains(['*', '?', '^', '$', '|', '(', '[', '\\', ',']) || tool.contains(" or "))
+            && (tool.contains(['*', '?', '^', '$', '|', '(', '[', '\\', ','])
+                || tool.contains(" or ")
+                || ["any", "all", "none"].contains(&&*tool))
         {
             let message = format!("no tool is called `{tool}`, because names are compared exactly");
             let help = "write the name of one tool, in one assertion for each";
@@ -180,7 +187,14 @@ impl<'a> Reading<'a> {
         let Some(node) = self.fields.get("args_match") else { return Some(Vec::new()) };
         match &node.kind {
             NodeKind::String(_) => {
-                decode::text(node, "`args_match`", self.problems)?;
+                let text = decode::text(node, "`args_match`", self.problems)?;
+                if self.is_tool(&text) {
+                    let message = format!("`{text}` is an expression for the arguments here, not another tool");
+                    self.problems.push(node.warning(message).help("write one assertion for each tool"));
+                } else if serde_json::from_str::<serde_json::Map<_, Value>>(&text).is_ok() {
+                    let problem = node.warning("this JSON is a regular expression for the arguments as text");
+                    self.problems.push(problem.help("write a map of arguments: `{ NAME: VALUE }`"));
+                }
                 Some(vec![ArgumentPattern {
                     name: None,
                     wanted: ArgumentRule::Text(Pattern::from_node(node, self.problems)?),
@@ -202,6 +216,10 @@ impl<'a> Reading<'a> {
     /// Reads the requirement on the argument called `name`: a string is a regular expression, anything else is an
     /// expectation.
     fn argument_pattern(&mut self, name: &str, value: &Node) -> Option<ArgumentPattern> {
+        if expect::OPERATORS.iter().any(|operator| operator.name == name) {
+            let problem = value.warning(format!("`{name}` is the name of an argument here, not an operator"));
+            self.problems.push(problem.help(format!("write it below the argument: `{{ NAME: {{ {name}: … }} }}`")));
+        }
         let wanted = match &value.kind {
             NodeKind::String(_) => ArgumentRule::Text(Pattern::from_node(value, self.problems)?),
             NodeKind::Null => {
@@ -242,6 +260,9 @@ impl<'a> Reading<'a> {
         self.knows_arguments = true;
         let Some(NodeKind::Map(entries)) = self.fields.get("args_match").map(|node| &node.kind) else { return };
         for (key, value) in entries {
+            if key.value.starts_with('$') {
+                continue;
+            }
             if known.contains(&key.value.as_str()) {
                 if TEXTS.contains(&key.value.as_str()) {
                     self.know_type(&key.value, value, "string");
@@ -278,6 +299,7 @@ impl<'a> Reading<'a> {
             let problem = match nearest(name, known.clone()) {
                 Some(near) => Diagnostic::error(message).suggest(Some(near)),
                 None if listed_arguments(schema).is_none()
+                    || name.starts_with('$')
                     || guards().any(|guard| guard.path.split('.').next() == Some(name)) =>
                 {
                     continue;
@@ -371,6 +393,8 @@ impl<'a> Reading<'a> {
         }
         let with_canonical: Vec<&str>;
         let known = match self.context.known_tools {
+            // The whole assertion is reported.
+            KnownTools::Only([]) => return,
             KnownTools::Only(known) => known,
             KnownTools::Canonical(own) => {
                 let canonical = model::tool::TOOLS.iter().map(|tool| tool.name);
@@ -393,9 +417,17 @@ impl<'a> Reading<'a> {
         } else {
             Diagnostic::warning(message)
         };
-            // The whole assertion is reported.
-            KnownTools::Only([]) => return,
         self.problems.push(problem.at(place.excerpt()));
+    }
+
+    /// Returns `true` if `name` is the name of a canonical tool, of one of the agent's tools, or of one in the case.
+    fn is_tool(&self, name: &str) -> bool {
+        let (KnownTools::Only(known) | KnownTools::Canonical(known) | KnownTools::AtLeast(known)) =
+            self.context.known_tools;
+        known.contains(&name)
+            || model::tool::TOOLS.iter().any(|tool| tool.name == name)
+            || self.context.case.is_some_and(|case| case.all_tools().any(|own| may_be(own, name)))
+            || self.mocked_name(name).is_some()
     }
 
     /// Returns the full name of the mocked tool that `name` names without its server, or as `server.tool`.

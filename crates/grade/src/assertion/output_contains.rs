@@ -26,7 +26,9 @@ pub(crate) const ASSERTION: Assertion = Assertion::written("output_contains", |r
 );
 
 pub(crate) const NEGATION: Assertion = Assertion::written("no_output_contains", |reading| {
-    Some(Arc::new(NoOutputContains { pattern: reading.pattern("pattern")? }))
+    let pattern = reading.pattern("pattern")?;
+    pattern.warn_if_every_answer_is_refused(reading.problems);
+    Some(Arc::new(NoOutputContains { pattern }))
 })
 .summary("The agent's last answer does not match a regular expression.")
 .fields(&[Field::required("pattern", "regular expression", "Must not match any part of the answer.")])
@@ -62,7 +64,9 @@ pub(crate) const MATCHES: Assertion = Assertion::written("matches", |reading| {
 );
 
 pub(crate) const MISMATCH: Assertion = Assertion::written("not_matches", |reading| {
-    Some(Arc::new(NoOutputContains { pattern: reading.literal("pattern")? }))
+    let pattern = reading.literal("pattern")?;
+    pattern.warn_if_every_answer_is_refused(reading.problems);
+    Some(Arc::new(NoOutputContains { pattern }))
 })
 .summary("The agent's last answer does not match a regular expression.")
 .fields(&[Field::required("pattern", "regular expression, also `/…/flags`", "Must not match any part of the answer.")])

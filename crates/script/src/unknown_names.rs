@@ -3,6 +3,7 @@
 //! certain is reported.
 
 mod arguments;
+mod compared;
 mod given;
 mod role;
 mod rows;
@@ -85,6 +86,7 @@ pub(crate) fn unknown_names(program: &Program<'_>, text: &str, is_module: bool) 
     let semantic = SemanticBuilder::new().build(program).semantic;
     let mut finder = Finder { found: Found::default(), scoping: semantic.scoping() };
     finder.visit_program(program);
+    let compared = compared::problems(program, &finder);
     let Finder { found, scoping } = finder;
     let helpers = found.helpers.iter().map(|(symbol, span)| {
         let uses = found.uses.iter().filter(|(used, _)| used == symbol).map(|(_, at)| *at);
@@ -95,6 +97,7 @@ pub(crate) fn unknown_names(program: &Program<'_>, text: &str, is_module: bool) 
     unknown.extend(found.wrong_members(scoping));
     unknown.extend(found.wrong_arguments(scoping, text));
     unknown.extend(found.others);
+    unknown.extend(compared);
     unknown.sort_by_key(|name| name.span.start());
     (unknown, helpers)
 }

@@ -32,11 +32,16 @@ const deepFrozen = (value) => {
   return freeze(value);
 };
 
+const noFunction = (fn, options) =>
+  typeof options === 'function'
+    ? 'the options of a scenario come before its function'
+    : `the scenario needs a function, not ${kind(fn)}`;
+
 /** Defines a test: `scenario(name, fn)`, `scenario(name, options, fn)`. */
 export function scenario(name, ...rest) {
   const [options, fn] = rest.length > 1 ? rest : [{}, rest[0]];
   if (!isText(name) || name.trim() === '') throw new TypeError(`a scenario needs a name, not ${kind(name)}`);
-  if (typeof fn !== 'function') throw new TypeError(`the scenario needs a function, not ${kind(fn)}`);
+  if (typeof fn !== 'function') throw new TypeError(noFunction(fn, options));
   if (!isObject(options) || Array.isArray(options)) {
     throw new TypeError(`the options of a scenario must be an object, not ${kind(options)}`);
   }
@@ -82,7 +87,7 @@ scenario.each = (rows, ...others) => {
   return (name, ...rest) => {
     const [options, fn] = rest.length > 1 ? rest : [{}, rest[0]];
     if (!isText(name)) throw new TypeError(`a scenario needs a name, not ${kind(name)}`);
-    if (typeof fn !== 'function') throw new TypeError(`the scenario needs a function, not ${kind(fn)}`);
+    if (typeof fn !== 'function') throw new TypeError(noFunction(fn, options));
     return listed.map((row, number) => {
       const values = Array.isArray(row) ? row : [row];
       return scenario(nameOfRow(name, row, number), options, (context) => fn(context, ...values));

@@ -83,6 +83,7 @@ export { zeta as twice };
 fn a_malformed_scenario_is_reported_with_its_location() {
     for (call, message) in [
         ("scenario('x')", "TypeError: the scenario needs a function, not undefined"),
+        ("scenario('x', () => {}, {})", "TypeError: the options of a scenario come before its function"),
         ("scenario(() => {}, 'x')", "TypeError: a scenario needs a name, not a function"),
         ("scenario('x', 5, () => {})", "TypeError: the options of a scenario must be an object, not a number"),
         ("persona({ name: 'x' })", "TypeError: a persona needs a `role`"),

@@ -18,6 +18,10 @@ const CUSTOM: &str = "custom";
 /// Assertions whose first argument after the reply is a text or a pattern, and that take no second one.
 const OF_TEXT: [&str; 6] = ["contains", "notContains", "matches", "notMatches", "sentiment", "llmJudge"];
 
+/// Methods of a text that return something else than true or false.
+const OTHER_THAN_TRUE: [&str; 8] =
+    ["match", "matchAll", "search", "indexOf", "trim", "split", "toLowerCase", "toUpperCase"];
+
 /// An argument of an assertion that is something known.
 pub(super) struct KnownArgument {
     held: Held,
@@ -71,10 +75,12 @@ impl Finder<'_> {
         let Ok(given) = function.map_err(|only| self.refuse_custom(only, call)) else { return };
         let problem = match given {
             Expression::ArrowFunctionExpression(function) => match &function.body {
-                ArrowFunctionBody::FunctionBody(body) => returns_nothing(body),
-                _ => None,
+                ArrowFunctionBody::FunctionBody(body) => self.never_holds(body),
+                body => body.as_expression().filter(|value| self.is_never_true(value)).map(|_| never_true()),
             },
-            Expression::FunctionExpression(function) => function.body.as_deref().and_then(returns_nothing),
+            Expression::FunctionExpression(function) => {
+                function.body.as_deref().and_then(|body| self.never_holds(body))
+            }
             value if is_no_function(value) => {
                 let problem = Diagnostic::error("`assert.custom` takes a function after the name");
                 Some(problem.help("write `() => …`"))
@@ -83,6 +89,45 @@ impl Finder<'_> {
         };
         let span = span(given.span());
         self.found.others.extend(problem.map(|problem| UnknownName { span, problem, global: None }));
+    }
+
+    /// Returns what is wrong with the function `body` for `assert.custom`, if it certainly never returns `true`.
+    fn never_holds(&self, body: &FunctionBody<'_>) -> Option<Diagnostic> {
+        let mut returns = Returns { finder: self, has_value: false, may_be_true: false };
+        returns.visit_function_body(body);
+        match returns {
+            Returns { has_value: false, .. } => {
+                let problem = Diagnostic::error("this function returns nothing, so `assert.custom` never holds");
+                Some(problem.help("return true or false: `() => …`, or `() => { return …; }`"))
+            }
+            Returns { may_be_true, .. } => (!may_be_true).then(never_true),
+        }
+    }
+
+    /// Returns `true` if a value is certainly something else than `true`.
+    fn is_never_true(&self, value: &Expression<'_>) -> bool {
+        match value.get_inner_expression() {
+            // `() => false` says that this place must not be reached.
+            Expression::BooleanLiteral(_) => false,
+            Expression::BinaryExpression(binary) => binary.operator.is_arithmetic(),
+            Expression::UnaryExpression(unary) => unary.operator.is_arithmetic() || unary.operator.is_typeof(),
+            Expression::AssignmentExpression(assignment) => self.is_never_true(&assignment.right),
+            Expression::LogicalExpression(both) => self.is_never_true(&both.left) && self.is_never_true(&both.right),
+            Expression::ConditionalExpression(either) => {
+                self.is_never_true(&either.consequent) && self.is_never_true(&either.alternate)
+            }
+            Expression::StaticMemberExpression(member) => {
+                let is_method =
+                    self.held(&member.object).is_some_and(|held| held.role.has_method(&member.property.name));
+                let held = self.held(value).map(|held| held.role);
+                is_method || member.property.name == "length" || matches!(held, Some(Role::Text | Role::Number))
+            }
+            Expression::CallExpression(call) => self.method(call).is_some_and(|(held, name)| match held.role {
+                Role::Text => OTHER_THAN_TRUE.contains(&name),
+                role => role == Role::Assert,
+            }),
+            value => is_no_function(value),
+        }
     }
 
     /// Reports that `only`, a name or a function, is all that `assert.custom` gets, unless more arguments are spread.
@@ -108,7 +153,8 @@ impl Finder<'_> {
         };
         let part = match member.property.name.as_str() {
             "text" if OF_TEXT.contains(&assertion) && given.get(1).is_some_and(is_literal) => "its text",
-            "toolCalls" => "its tool calls",
+            // Other names are those of other libraries.
+            "toolCalls" if ["ool", "Called", "Ran"].iter().any(|part| assertion.contains(part)) => "its tool calls",
             _ => return,
         };
         if let Some(held) = self.held(&member.object).filter(|held| held.role == Role::Reply) {
@@ -165,6 +211,10 @@ impl KnownArgument {
             | Role::TestModule
             | Role::MakesScenario
             | Role::MakesPersona
+            | Role::Score
+            | Role::Secret
+            | Role::Sleep
+            | Role::Number
             | Role::Assert
             | Role::Replies
             | Role::Calls
@@ -194,23 +244,29 @@ fn is_no_function(value: &Expression<'_>) -> bool {
         )
 }
 
-/// Returns the problem of a function for `assert.custom` that nowhere returns a value.
-fn returns_nothing(body: &FunctionBody<'_>) -> Option<Diagnostic> {
-    struct Returns(bool);
-    impl<'a> Visit<'a> for Returns {
-        fn visit_return_statement(&mut self, statement: &ReturnStatement<'a>) {
-            self.0 |= statement.argument.is_some();
-        }
+/// The results of a function for `assert.custom`. Those of functions in it count too.
+struct Returns<'f, 's> {
+    finder: &'f Finder<'s>,
+    has_value: bool,
+    may_be_true: bool,
+}
 
-        // A function that throws tells why the assertion does not hold.
-        fn visit_throw_statement(&mut self, _: &ThrowStatement<'a>) {
-            self.0 = true;
-        }
+impl<'a> Visit<'a> for Returns<'_, '_> {
+    fn visit_return_statement(&mut self, statement: &ReturnStatement<'a>) {
+        self.has_value |= statement.argument.is_some();
+        self.may_be_true |= statement.argument.as_ref().is_some_and(|value| !self.finder.is_never_true(value));
     }
-    let mut returns = Returns(false);
-    returns.visit_function_body(body);
-    let problem = Diagnostic::error("this function returns nothing, so `assert.custom` never holds");
-    (!returns.0).then(|| problem.help("return true or false: `() => …`, or `() => { return …; }`"))
+
+    // A function that throws tells why the assertion does not hold.
+    fn visit_throw_statement(&mut self, _: &ThrowStatement<'a>) {
+        (self.has_value, self.may_be_true) = (true, true);
+    }
+}
+
+/// Returns the problem of a function for `assert.custom` whose results are all something else than `true`.
+fn never_true() -> Diagnostic {
+    let problem = Diagnostic::error("this function never returns `true`, so `assert.custom` never holds");
+    problem.help("return a comparison, or write `!!(…)` around a value that only has to be there")
 }
 
 /// Returns the expression `written` so that a member can follow it.

@@ -25,7 +25,13 @@ impl Finder<'_> {
         let callee = span(call.callee.span());
         let problem = match self.method(call) {
             Some((Held { role: Role::Agent, .. }, "send")) => self.not_sent(&given, callee),
-            Some((Held { role: Role::Agent, .. }, "run")) => not_text("`run` takes a command", given.first(), callee),
+            Some((Held { role: Role::Agent, .. }, "run")) => not_text("`run` takes a command", given.first(), callee)
+                .or_else(|| {
+                    let options =
+                        given.get(1).filter(|options| kind(options).is_some_and(|kind| kind != "an object"))?;
+                    let problem = Diagnostic::error("`run` takes its options in an object");
+                    Some((span(options.span()), problem.help("write `{ timeout: 5000 }`")))
+                }),
             Some((Held { role: Role::Files, .. }, "read")) => not_text("`read` takes a path", given.first(), callee),
             Some((Held { role: Role::Files, .. }, "exists")) => {
                 not_text("`exists` takes a path", given.first(), callee)
@@ -35,7 +41,22 @@ impl Finder<'_> {
                 let problem = Diagnostic::warning("`console.assert` only prints, so it cannot fail a trial");
                 Some((callee, problem.help(CUSTOM)))
             }
-            _ => None,
+            _ => match self.held(call.callee.get_inner_expression()).map(|held| held.role) {
+                Some(Role::Score) => not_scored(&given, callee),
+                Some(Role::Secret) => not_secret(&given, callee),
+                Some(Role::Sleep) => {
+                    let wrong = given.first().and_then(|first| Some((first, kind(first)?)));
+                    wrong.filter(|(_, kind)| *kind != "a number").map(|(first, kind)| {
+                        let problem = Diagnostic::error(format!("`sleep` takes a number of milliseconds, not {kind}"));
+                        (span(first.span()), problem.help("one second is `sleep(1000)`"))
+                    })
+                }
+                Some(Role::Text | Role::Calls | Role::Replies | Role::Usage | Role::Number) => {
+                    let problem = Diagnostic::error("this is a value and not a function");
+                    Some((callee, problem.help("write it without `()`")))
+                }
+                _ => None,
+            },
         };
         self.found.others.extend(problem.map(|(span, problem)| UnknownName { span, problem, global: None }));
     }
@@ -138,6 +159,32 @@ fn not_text(takes: &str, given: Option<&&Expression<'_>>, callee: Span) -> Optio
     let Some(given) = given else { return Some((callee, Diagnostic::error(format!("{takes}, and gets nothing")))) };
     let kind = kind(given).filter(|kind| *kind != "a text")?;
     Some((span(given.span()), Diagnostic::error(format!("{takes}, not {kind}"))))
+}
+
+/// Returns what is wrong with the arguments of `score`.
+fn not_scored(given: &[&Expression<'_>], callee: Span) -> Option<(Span, Diagnostic)> {
+    let wrong = |message: String| Diagnostic::error(message).help("write `score(\"NAME\", NUMBER)`");
+    if let Some((first, kind)) =
+        given.first().and_then(|first| Some((first, kind(first)?))).filter(|(_, kind)| *kind != "a text")
+    {
+        return Some((span(first.span()), wrong(format!("the first argument of `score` is its name, not {kind}"))));
+    }
+    let Some(second) = given.get(1) else {
+        return Some((callee, wrong("`score` needs a name and a number".to_owned())));
+    };
+    let kind = kind(second).filter(|kind| *kind != "a number")?;
+    Some((span(second.span()), wrong(format!("a score must be a number, not {kind}"))))
+}
+
+/// Returns what is wrong with the argument of `secret`.
+fn not_secret(given: &[&Expression<'_>], callee: Span) -> Option<(Span, Diagnostic)> {
+    const TAKES: &str = "`secret` takes a text with at least 8 characters";
+    match given.first() {
+        Some(Expression::StringLiteral(text)) if text.value.trim().len() < 8 => {
+            Some((span(text.span()), Diagnostic::error(format!("{TAKES}, and this one is shorter"))))
+        }
+        first => not_text(TAKES, first, callee),
+    }
 }
 
 /// Returns what is wrong with the arguments of `converse`.

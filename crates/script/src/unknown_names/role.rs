@@ -199,6 +199,12 @@ pub(super) enum Role {
     MakesScenario,
     /// The function that makes a persona.
     MakesPersona,
+    /// The function that records a score.
+    Score,
+    /// The function that hides a text.
+    Secret,
+    /// The function that waits.
+    Sleep,
     /// The object with the assertions.
     Assert,
     /// The result of `converse`.
@@ -215,6 +221,7 @@ pub(super) enum Role {
     /// The result of an assertion.
     Result,
     Text,
+    Number,
     /// A list of anything else.
     List,
     /// It has no value yet.
@@ -242,6 +249,10 @@ impl Role {
             | Self::TestModule
             | Self::MakesScenario
             | Self::MakesPersona
+            | Self::Score
+            | Self::Secret
+            | Self::Sleep
+            | Self::Number
             | Self::Assert
             | Self::Unset
             | Self::Other => None,
@@ -256,6 +267,12 @@ impl Role {
             (Self::TestModule, "scenario") => Self::MakesScenario,
             (Self::Context | Self::TestModule, "assert") => Self::Assert,
             (Self::Context | Self::TestModule, "persona") => Self::MakesPersona,
+            (Self::Context | Self::TestModule, "score") => Self::Score,
+            (Self::TestModule, "secret") => Self::Secret,
+            (Self::TestModule, "sleep") => Self::Sleep,
+            (Self::Text | Self::List | Self::Calls | Self::Replies, "length")
+            | (Self::Reply, "latencyMs" | "firstTokenMs")
+            | (Self::Output, "exitCode") => Self::Number,
             (Self::Agent, "files") => Self::Files,
             (Self::Reply, "text") | (Self::Output, "stdout" | "stderr") => Self::Text,
             (Self::Reply, "toolCalls") => Self::Calls,
@@ -264,6 +281,13 @@ impl Role {
             (Self::Talk, "replies") => Self::Replies,
             _ => Self::Other,
         }
+    }
+
+    /// Returns `true` if the member `name` is a method, which is no result until it is called.
+    pub fn has_method(self, name: &str) -> bool {
+        let is_of_values = matches!(self, Self::Text | Self::List | Self::Calls | Self::Replies) && name != "length";
+        (self == Self::Reply && name == "mentions")
+            || is_of_values && self.members().is_some_and(|(all, _)| all.contains(&name))
     }
 
     /// Returns what the items of a list hold.

@@ -358,6 +358,10 @@ fn an_argument_that_an_assertion_does_not_take_is_found() {
         ("assert.custom(() => true);", "() => true", "takes a name before the function"),
         ("assert.custom(() => true, 'x');", "() => true", "takes a name before the function"),
         ("assert.custom(r, 'x', () => { r.text; });", "() => { r.text; }", "this function returns nothing"),
+        ("assert.custom('x', () => r.text.match(/y/));", "() => r.text.match(/y/)", "never returns `true`"),
+        ("assert.custom('x', () => r.text || 'y');", "() => r.text || 'y'", "never returns `true`"),
+        ("assert.custom('x', () => { return 1; });", "() => { return 1; }", "never returns `true`"),
+        ("assert.custom('x', () => r.text.includes);", "() => r.text.includes", "never returns `true`"),
     ] {
         let found = in_body(&format!("const r = await agent.send('x'); {body}"));
         assert!(is_one(&found, place, message), "{body}: {found:?}");
@@ -366,10 +370,33 @@ fn an_argument_that_an_assertion_does_not_take_is_found() {
         "const r = await agent.send('x'); assert.contains(r, 'x'); assert.contains(r.text); assert.contains('x');",
         "const r = await agent.send('x'); assert.custom('x', (r) => r.text === '', r); assert.custom(r, 'x', Math.max);",
         "assert.custom('x', ...agent); assert.custom(agent, () => true); assert.custom(...agent);",
-        "assert.custom('x', () => { if (agent) { return true; } }); assert.custom('x', async function () { return 1; });",
+        "assert.custom('x', () => { if (agent) { return true; } }); assert.custom('x', async function () { return agent; });",
         "const r = await agent.send('x'); assert.fileContains(r.text, 'y'); assert.contains(r.text, { flags: 'i' });",
         "let r = 'x'; assert.contains(await agent.send('x'), r); r = await agent.send('y');",
         "const r = await agent.send('x'); assert.contains(agent.name, { flags: r.text });",
+    ] {
+        assert_eq!(in_body(right), [], "{right}");
+    }
+}
+
+#[test]
+fn a_comparison_with_a_certain_result_and_a_condition_that_compares_nothing_are_found() {
+    for (body, place, message) in [
+        ("if (r.toolCalls == []) r.text;", "r.toolCalls == []", "a new list is not equal to any other value"),
+        ("agent.x = r.text === /y/;", "r.text === /y/", "write `/pattern/.test(text)`"),
+        ("agent.x = r === 'y';", "r === 'y'", "a reply is not equal to any text; its text is `.text`"),
+        ("agent.x = r.latencyMs === '5';", "r.latencyMs === '5'", "write the number without quotes"),
+        ("if (r.text = 'y') r.raw;", "r.text = 'y'", "this assigns a value"),
+        ("if (!r.mentions) r.raw;", "r.mentions", "`mentions` is a method"),
+    ] {
+        let found = in_body(&format!("const r = await agent.send('x'); {body}"));
+        assert!(is_one(&found, place, message), "{body}: {found:?}");
+    }
+    for right in [
+        "const r = await agent.send('x'); if (r.text === '' || r.toolCalls.length === 0) r.raw;",
+        "let r = await agent.send('x'); r = 'y'; if (r === 'y') agent.model;",
+        "const r = await agent.send('x'); let m; while (m = /a/g.exec(r.text)) m.index; if (r.text == ['y']) r.raw;",
+        "const r = await agent.send('x'); assert.custom('x', () => false); assert.custom('x', () => r.raw && 'y');",
     ] {
         assert_eq!(in_body(right), [], "{right}");
     }

@@ -306,6 +306,10 @@ impl std::fmt::Debug for dyn Agent {
 pub struct CaseContext<'a> {
     /// The case as the user wrote it.
     pub case: &'a Case,
+    /// Its position among all cases that were loaded, from 0.
+    pub position: usize,
+    /// Number of cases that were loaded.
+    pub cases: usize,
     /// Agent, model and variant.
     pub arm: &'a Arm,
     /// Argument after the agent's name (`recorded:FILE`).

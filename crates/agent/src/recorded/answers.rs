@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use model::{Case, Diagnostic, DiagnosticKind, Source, Span, nearest};
+use model::{Case, Diagnostic, DiagnosticKind, Excerpt, Source, Span, nearest};
 
 use super::answer::{RecordedAnswer, RecordedEnding};
 use super::line::LineReader;
@@ -24,8 +24,8 @@ pub(super) struct Answers {
     by_case: HashMap<String, Vec<usize>>,
     /// Lines by the case's position in its file.
     by_index: HashMap<usize, Vec<usize>>,
-    /// True if a line does not name a case.
-    any_by_position: bool,
+    /// The greatest position that a line names, and its place.
+    last_index: Option<(usize, Excerpt)>,
     /// Number of cases for which a similar name was searched.
     suggested: AtomicUsize,
 }
@@ -87,6 +87,10 @@ impl Answers {
                 continue;
             }
             let answer = line.answer();
+            let last = self.last_index.as_ref().map(|(index, _)| *index);
+            if let Some(index) = answer.index.filter(|index| last.is_none_or(|last| *index > last)) {
+                self.last_index = Some((index, line.place("i")));
+            }
             self.add(answer);
             let is_broken = self.problems.get(known).is_some_and(|one| one.kind == DiagnosticKind::InvalidJson);
             let rest = source.text.get(here..).filter(|_| is_broken).unwrap_or_default();
@@ -115,7 +119,7 @@ impl Answers {
         match (&answer.case, answer.index) {
             (Some(case), _) => self.by_case.entry(case.clone()).or_default().push(at),
             (None, Some(index)) => self.by_index.entry(index).or_default().push(at),
-            (None, None) => self.any_by_position = true,
+            (None, None) => {}
         }
         self.lines.push(answer);
     }
@@ -125,10 +129,14 @@ impl Answers {
         self.is_broken = self.problems.iter().any(Diagnostic::is_error);
     }
 
-    /// Returns `true` if a line may answer `case`, whose position in its file is `index`.
-    pub(super) fn may_answer(&self, case: &str, index: Option<usize>) -> bool {
-        let by_index = index.map_or(!self.by_index.is_empty(), |index| self.by_index.contains_key(&index));
-        self.any_by_position || by_index || self.by_case.contains_key(case)
+    /// Returns a warning if a line is for a position that none of the `cases` has that were loaded. If no line is for the
+    /// first position, a case without an answer is reported instead.
+    pub(super) fn beyond(&self, cases: usize) -> Option<Diagnostic> {
+        let is_from_zero = self.by_index.contains_key(&0) || !self.by_case.is_empty();
+        let (index, place) = self.last_index.as_ref().filter(|(index, _)| is_from_zero && *index >= cases)?;
+        let problem = Diagnostic::warning(format!("no case has the position {index}, so this line is not used"));
+        let last = cases.saturating_sub(1);
+        Some(problem.at(place.clone()).help(format!("positions count from 0, so the last one here is at most {last}")))
     }
 
     /// Returns the problem with the lines that name their cases under another key than `case`, if one names `case` so.
@@ -140,15 +148,15 @@ impl Answers {
         Some(problem.at(place.clone()).suggest(Some("case")))
     }
 
-    /// Returns the number of lines that answer repetitions of `case`, whose position in its file is `index`: at least 1.
-    pub(super) fn number_of(&self, case: &str, index: Option<usize>) -> usize {
-        let by_index = || self.by_index.get(&index?);
+    /// Returns the number of lines that answer repetitions of `case`, whose position is `index`: at least 1.
+    pub(super) fn number_of(&self, case: &str, index: usize) -> usize {
+        let by_index = || self.by_index.get(&index);
         self.by_case.get(case).or_else(by_index).map_or(1, Vec::len)
     }
 
     /// Returns a warning if every line for `case` in `file` answers fewer messages than the case sends.
-    pub(super) fn shorter_than(&self, case: &Case, file: &str) -> Option<Diagnostic> {
-        let by_index = || self.by_index.get(&case.position?);
+    pub(super) fn shorter_than(&self, case: &Case, index: usize, file: &str) -> Option<Diagnostic> {
+        let by_index = || self.by_index.get(&index);
         let lines = || self.by_case.get(&case.id).or_else(by_index).into_iter().flatten().map(|at| &self.lines[*at]);
         let sent = if case.code.is_some() || case.user.is_some() { 0 } else { case.messages.len() };
         let is_short = |line: &RecordedAnswer| {
@@ -180,7 +188,8 @@ impl Answers {
         if more > 0 {
             names.push(format!("{more} more"));
         }
-        (!names.is_empty()).then(|| format!("its lines are for {}", names.join(", ")))
+        let note = if positions.is_empty() { "" } else { ", where positions count from 0" };
+        (!names.is_empty()).then(|| format!("its lines are for {}{note}", names.join(", ")))
     }
 
     /// Returns the line for a repetition of `case`, whose position is `index` in its file and `position` in the plan.
@@ -249,7 +258,6 @@ mod tests {
         assert_eq!(answers.find("a", None, 9, 3), Some(2));
         assert_eq!(answers.find("b", Some(7), 1, 1), Some(1));
         assert_eq!(answers.find("b", None, 0, 1), None);
-        assert!(answers.may_answer("b", None));
     }
 
     #[test]
@@ -261,17 +269,21 @@ mod tests {
         assert_eq!(answers.find("z", Some(2), 1, 1), None);
         assert_eq!(answers.find("a", Some(0), 9, 1), Some(2), "a name takes precedence over a position");
         assert_eq!(answers.find("z", None, 1, 1), Some(0), "the position in the plan is the fallback");
-        assert!(answers.may_answer("z", Some(1)) && answers.may_answer("a", Some(9)) && answers.may_answer("z", None));
-        assert!(!answers.may_answer("z", Some(2)));
+        assert_eq!(answers.beyond(2), None);
+        let problem = answers.beyond(1).unwrap();
+        assert_eq!(problem.to_string(), "answers.jsonl:1:2: no case has the position 1, so this line is not used");
     }
 
     #[test]
     fn the_cases_that_lines_name_are_listed_for_readers() {
         let answers = parse("{\"case\":2}\n{\"case\":\"bb\"}\n{\"i\":7}\n{\"output\":\"x\"}\n");
-        assert_eq!(answers.named().as_deref(), Some("its lines are for `2`, `bb`, `i: 7`"));
+        assert_eq!(
+            answers.named().as_deref(),
+            Some("its lines are for `2`, `bb`, `i: 7`, where positions count from 0")
+        );
         assert_eq!(parse("{\"output\":\"x\"}").named(), None);
         let many: String = (0..12).map(|index| format!("{{\"i\":{index}}}\n")).collect();
-        assert!(parse(&many).named().unwrap().ends_with("`i: 7`, 4 more"));
+        assert!(parse(&many).named().unwrap().contains("`i: 7`, 4 more"));
     }
 
     #[test]

@@ -444,7 +444,7 @@ impl LineReader<'_> {
     }
 
     /// Returns the location of `key`, or of the whole line.
-    fn place(&self, key: &str) -> model::Excerpt {
+    pub(super) fn place(&self, key: &str) -> model::Excerpt {
         let quoted = format!("\"{key}\"");
         let found = if key.is_empty() { None } else { self.text.find(&quoted) };
         let (from, to) = match found {

@@ -148,7 +148,8 @@ impl Agent for Recorded {
         let answers =
             context.state.answers.known(&context.state.cwd, Path::new(context.argument.unwrap_or_default())).ok()?;
         let (case, index) = (&context.case.id, context.case.position);
-        answers.may_answer(case, index).then(|| answers.number_of(case, index) as u64)
+        answers.find(case, index, context.position, 1)?;
+        Some(answers.number_of(case, index.unwrap_or(context.position)) as u64)
     }
 
     fn check(&self, context: &CaseContext<'_>) -> Vec<Diagnostic> {
@@ -159,9 +160,11 @@ impl Agent for Recorded {
         if let Some(problem) = answers.misnamed(&case.id) {
             return vec![problem];
         }
+        let is_answered = answers.find(&case.id, case.position, context.position, 1).is_some();
         // The missing answer may be in a line that could not be read.
-        if answers.may_answer(&case.id, case.position) || answers.is_broken {
-            return answers.shorter_than(case, file).into_iter().collect();
+        if is_answered || answers.is_broken {
+            let shorter = answers.shorter_than(case, case.position.unwrap_or(context.position), file);
+            return answers.beyond(context.cases).into_iter().chain(shorter).collect();
         }
         let missing = Diagnostic::error(format!("`{file}` has no answer for the case `{}`", case.id));
         let missing = missing.at(case.source.clone());
@@ -366,7 +369,7 @@ mod tests {
         assert_eq!(answer("a", 0, 9).await.as_deref(), Some("2"));
         assert_eq!(answer("b", 1, 1).await.as_deref(), Some("second"));
         let answers = run_state().answers.known(Path::new("."), Path::new(&path)).unwrap();
-        assert_eq!(["a", "b"].map(|case| answers.number_of(case, None)), [2, 1]);
+        assert_eq!(["a", "b"].map(|case| answers.number_of(case, 9)), [2, 1]);
     }
 
     #[tokio::test]
@@ -612,6 +615,8 @@ mod tests {
             argument: Some(&path),
             config: None,
             directory: &alpha.directory,
+            position: 0,
+            cases: 1,
             model_source: None,
             base_url: None,
             providers: &llm::Providers::default(),

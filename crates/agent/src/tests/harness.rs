@@ -275,6 +275,8 @@ impl AgentHarness {
             argument: self.argument.as_deref(),
             config: self.config.as_deref(),
             directory: &self.directory,
+            position: self.position,
+            cases: self.position + 1,
             model_source: None,
             base_url: None,
             providers: &self.providers,

@@ -37,6 +37,8 @@ pub(super) struct Planner<'a> {
     /// State of the run.
     pub(super) state: Arc<RunState>,
     trials: Vec<PlannedTrial>,
+    /// Number of cases that were loaded.
+    cases: usize,
     /// Number of cases that match the selection, before it is limited to listed cases and to a shard.
     matched: usize,
 }
@@ -59,6 +61,7 @@ impl<'a> Planner<'a> {
                     .with_functions(request.settings.functions.clone()),
             ),
             trials: Vec::new(),
+            cases: request.suites.iter().map(|suite| suite.cases.len()).sum(),
             matched: 0,
         }
     }
@@ -215,6 +218,8 @@ impl<'a> Planner<'a> {
                 let context = CaseContext {
                     model_source: defaults.model_source.as_ref().filter(|_| arm.model == defaults.model),
                     case,
+                    position: selected.position,
+                    cases: self.cases,
                     arm: &arm,
                     argument: resolved.argument,
                     config: resolved.config.as_deref(),

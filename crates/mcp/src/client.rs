@@ -437,8 +437,8 @@ impl Client {
     fn timed_out(&self, id: u64, limit: Duration) -> Failure {
         match self.strays.last() {
             Some(stray) if self.pending.len() == 1 => Failure::Malformed(format!(
-                "the server did not answer within {} ms, but sent an answer with the id {}, which no request has; this one has {id}",
-                limit.as_millis(),
+                "the server did not answer within {} s, but sent an answer with the id {}, which no request has; this one has {id}",
+                limit.as_secs_f64(),
                 stray["id"]
             )),
             _ => Failure::TimedOut(limit),
@@ -749,7 +749,7 @@ mod tests {
         let options = Options { era: Some(Era::Sessions), ..Options::default() };
         let mut client = Client::unconnected(connection(server), options);
         let failure = client.request("tools/call", json!({})).await.unwrap_err();
-        let hint = "the server did not answer within 60000 ms, but sent an answer with the id 77, which no request has; \
+        let hint = "the server did not answer within 60 s, but sent an answer with the id 77, which no request has; \
                     this one has 1";
         assert_eq!(failure.to_string(), hint);
     }

@@ -123,7 +123,7 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::TimedOut(limit) => write!(f, "the server did not answer within {} ms", limit.as_millis()),
+            Self::TimedOut(limit) => write!(f, "the server did not answer within {} s", limit.as_secs_f64()),
             Self::Ended => f.write_str("the server ended before it answered"),
             Self::Lost(reason) => write!(f, "the connection to the server failed: {reason}"),
             Self::Http { status, body, challenge } => {

@@ -178,7 +178,7 @@ impl Observations {
         let exchange = match outcome {
             Ok(exchange) => exchange,
             Err(Failure::TimedOut(limit)) => {
-                self.hangs.push(format!("{at}: no answer within {} ms", limit.as_millis()));
+                self.hangs.push(format!("{at}: no answer within {} s", limit.as_secs_f64()));
                 return false;
             }
             Err(Failure::Malformed(what)) => {

@@ -21,7 +21,7 @@ pub(crate) struct Limits {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum EngineError {
     /// It exceeded its time limit. The engine remains usable.
-    #[error("stopped after {} ms", budget.as_millis())]
+    #[error("stopped after {} s", budget.as_millis() as f64 / 1000.0)]
     TimedOut { budget: Duration },
     /// It needed more memory than the limit. The engine must not be used again.
     #[error("needed more than {} MiB of memory", limit >> 20)]

@@ -46,7 +46,7 @@ pub enum ScriptError {
         help: Option<String>,
     },
     /// It exceeded its time limit.
-    #[error("stopped after {} ms", budget.as_millis())]
+    #[error("stopped after {} s", budget.as_millis() as f64 / 1000.0)]
     TimedOut {
         /// The time limit.
         budget: Duration,

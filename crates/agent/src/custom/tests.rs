@@ -358,7 +358,7 @@ async fn exceeding_the_time_is_the_agents_failure_and_a_limit_of_the_engine_is_n
     let mut endless = harness(&file, case("a", &["go"]));
     endless.setup.timeout_ms = 0;
     let played = endless.play(&Custom).await.unwrap();
-    assert_eq!(played.endings, [Ending::GaveUp { reason: "`execute`: stopped after 1000 ms".into() }]);
+    assert_eq!(played.endings, [Ending::GaveUp { reason: "`execute`: stopped after 1 s".into() }]);
     for (text, wrong) in [
         (
             "const all = []; for (;;) all.push('x'.repeat(1e7) + all.length);",

@@ -198,8 +198,19 @@ impl FromStr for HostPattern {
             let forms = "`example.com`, `*.example.com` or `example.com:443`";
             InvalidText::new(written, format!("`{written}` {why}; write {forms}"))
         };
-        if written.contains("://") || written.contains(['/', '?', '#']) {
-            return Err(wrong("is an address, not a host"));
+        if written.contains(['/', '?', '#']) {
+            let what = "is an address, not a host";
+            let rest = written.split_once("//").map_or(written, |(_, rest)| rest);
+            let (host, path) = rest.split_once(['/', '?', '#']).unwrap_or((rest, ""));
+            // `10.0.0.0/8` is a range.
+            let host = host.parse::<Self>().ok().filter(|_| path.parse::<u8>().is_err());
+            // Each port of this machine is named.
+            let of_this_machine = Destination::of_url(written).filter(Destination::is_loopback);
+            let right = of_this_machine.map(|place| place.to_string()).or(host.map(|host| host.to_string()));
+            return Err(match right {
+                Some(right) => InvalidText::new(written, format!("`{written}` {what}; write `{right}`")),
+                None => wrong(what),
+            });
         }
         let (below, rest) = written.strip_prefix("*.").map_or((false, written), |rest| (true, rest));
         if rest.contains('*') {
@@ -366,8 +377,11 @@ mod tests {
     #[test]
     fn an_invalid_pattern_is_rejected_with_the_reason() {
         for (written, reason) in [
-            ("https://example.com", "is an address"),
-            ("example.com/path", "is an address"),
+            ("https://example.com", "is an address, not a host; write `example.com`"),
+            ("example.com/path", "is an address, not a host; write `example.com`"),
+            ("https://*.example.com:8443/v1", "write `*.example.com:8443`"),
+            ("http://localhost/", "write `localhost:80`"),
+            ("10.0.0.0/8", "is an address, not a host; write `example.com`, "),
             ("ex*mple.com", "may have `*` only at its start"),
             ("*", "may have `*` only at its start"),
             ("example.com:0", "has no valid port"),

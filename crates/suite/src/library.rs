@@ -171,7 +171,7 @@ impl Library {
         node: &Node,
         problems: &mut Problems,
     ) -> Option<Arc<Skill>> {
-        check_name(name, "skill", node, problems)?;
+        check_name(name, "skill", shelves, node, problems)?;
         let directories = shelves.iter().map(|shelf| shelf.join(name));
         let Some(directory) = directories.clone().find(|directory| directory.join(SKILL_FILE).is_file()) else {
             problems.push(self.missing_skill(name, shelves, node));
@@ -194,8 +194,8 @@ impl Library {
     /// Returns the sub-agent called `name` to which a suite in `file` refers: the one in an `agents` folder above
     /// `file`. Returns `None` if it is missing or broken, which is reported.
     pub fn sub_agent(&self, name: &str, file: &Path, node: &Node, problems: &mut Problems) -> Option<Arc<Skill>> {
-        check_name(name, "sub-agent", node, problems)?;
         let shelves = self.folders_above(file, SUB_AGENTS_FOLDER);
+        check_name(name, "sub-agent", &shelves, node, problems)?;
         let mut files = shelves.iter().map(|shelf| shelf.join(format!("{name}.md")));
         if let Some(found) = files.find(|file| file.is_file()) {
             return self.skill_at(&found);
@@ -255,11 +255,13 @@ impl Library {
     }
 }
 
-/// Reports `name` if it cannot be the name of a folder.
-fn check_name(name: &str, kind: &str, node: &Node, problems: &mut Problems) -> Option<()> {
+/// Reports `name` if it cannot be the name of a folder. A part of it may be a skill on one of the `shelves`.
+fn check_name(name: &str, kind: &str, shelves: &[PathBuf], node: &Node, problems: &mut Problems) -> Option<()> {
     let is_valid = path::inside_sandbox(name).as_deref() == Ok(name) && !name.contains('/') && name != ".";
     if !is_valid {
-        problems.push(node.error(format!("`{name}` is not a valid name of a {kind}")));
+        let mut skills = shelves.iter().flat_map(|shelf| skills::skill_names(shelf));
+        let meant = skills.find(|skill| name.split('/').any(|part| part == skill));
+        problems.push(node.error(format!("`{name}` is not a valid name of a {kind}")).suggest(meant.as_deref()));
     }
     is_valid.then_some(())
 }

@@ -122,6 +122,8 @@ fn cases(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Op
         (Some(name), Some(place)) => skill::find(name, definition, place, file, library, problems),
         _ => own,
     };
+    // A wrong name is reported above, and is not looked up again.
+    let name = skill.as_ref().map(|skill| skill.name.clone()).or(name);
     let agent = scenario::agent(&mut fields, "agent", file.directory(), problems);
     let (model, model_source) = scenario::model(&mut fields, file.directory(), problems).unzip();
     let mut contents = Contents::default();

@@ -170,7 +170,11 @@ impl Compiler<'_> {
         }
         let built_in = self.operators.built_in.iter().map(|operator| operator.name);
         let custom = self.rules.operators.iter().map(|(name, _)| name.as_str());
-        let near = nearest(&key.value, built_in.chain(custom)).or_else(|| meta::near(&key.value));
+        let near = match &*key.value {
+            "$any" | "$anyOf" | "$oneOf" => Some("$or"),
+            "$allOf" => Some("$and"),
+            written => nearest(written, built_in.chain(custom)).or_else(|| meta::near(written)),
+        };
         let place = value.source.excerpt(key.span);
         let message = format!("unknown operator `{}`", key.value);
         // Queries of databases have these keys.

@@ -650,13 +650,24 @@ fn unknown_type(written: &str) -> Diagnostic {
              `args_match: {{file_path: PATTERN}}`"
         ));
     }
-    if matches!(&*name, "not" | "no" | "negate" | "none_of") {
-        return problem.help("write the assertion that denies it, such as `not_contains` or `tool_not_called`");
+    let form = match &*name {
+        "not" | "no" | "negate" | "none_of" => {
+            Some("write the assertion that denies it, such as `not_contains` or `tool_not_called`")
+        }
+        "any" | "any_of" | "one_of" | "or" | "contains_any" => {
+            Some("for one of several texts, write `matches: /one|two/`")
+        }
+        "all" | "all_of" | "and" | "contains_all" => Some("write an assertion for each, because all must be met"),
+        _ => None,
+    };
+    if let Some(form) = form {
+        return problem.help(form);
     }
     let help = "common types are `contains`, `tool_called`, `file_exists` and `command`; `trialrun list --assertions` \
                 shows all of them";
     let near = match &*name {
         "skill_loaded" | "skill_called" | "skill_invoked" | "skill_triggered" => Some("skill_used"),
+        "llm_rubric" | "llm_as_judge" | "g_eval" => Some("llm_judge"),
         "branch_pushed" => Some("pushed"),
         "branch_not_pushed" | "no_branch_pushed" => Some("not_pushed"),
         "does_not_match" | "doesnt_match" | "not_matching" => Some("not_matches"),

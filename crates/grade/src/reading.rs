@@ -18,11 +18,12 @@ const SHOWN_CHARS: usize = 2000;
 
 /// Keys that people write for fields of assertions. The first [`FOR_ALL`] are for any of them, and the others for those
 /// in which `text` is not the title.
-pub(crate) const SYNONYMS: [(&str, &str); 19] = [
+pub(crate) const SYNONYMS: [(&str, &str); 20] = [
     ("file", "path"),
     ("filename", "path"),
     ("file_path", "path"),
     ("cmd", "command"),
+    ("cmd", "run"),
     ("limit", "max"),
     ("name", "tool"),
     ("tool_name", "tool"),
@@ -45,7 +46,7 @@ const TEXTS: [&str; 10] =
     ["command", "file_path", "content", "old_string", "new_string", "path", "pattern", "url", "prompt", "query"];
 
 /// Number of [`SYNONYMS`] for any assertion.
-const FOR_ALL: usize = 9;
+const FOR_ALL: usize = 10;
 
 /// Reader of an assertion's entry, field by field. Problems are collected, and a field with a problem reads as absent.
 pub(crate) struct Reading<'a> {

@@ -87,14 +87,15 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
 
 /// Reads `run`, or its alias `command`.
 fn command_line(reading: &mut Reading<'_>) -> Option<(String, SourceLocation)> {
-    let key = match (reading.fields.get("run"), reading.fields.get("command")) {
-        (None, Some(_)) => "command",
-        (Some(_), Some(node)) => {
-            reading.problems.push(node.error("`run` and `command` are the same field; use one of them"));
-            return None;
-        }
-        _ => "run",
-    };
+    let has = |key| reading.fields.key_span(key).is_some();
+    let key = if has("command") { "command" } else { "run" };
+    if has("command")
+        && let Some(_) = reading.fields.get("run")
+        && let Some(node) = reading.fields.get("command")
+    {
+        reading.problems.push(node.error("`run` and `command` are the same field; use one of them"));
+        return None;
+    }
     let (run, place) = reading.required_text(key)?;
     if run.contains('\0') {
         reading

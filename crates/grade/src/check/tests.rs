@@ -42,6 +42,19 @@ fn problems(assertions: &[Value], context: &Context<'_>) -> Vec<String> {
 }
 
 #[test]
+fn a_type_of_another_program_gets_the_form_that_means_the_same() {
+    for (written, help) in [
+        ("llm-rubric", "did you mean `llm_judge`?"),
+        ("containsAny", "for one of several texts, write `matches: /one|two/`"),
+        ("contains-all", "write an assertion for each, because all must be met"),
+        ("not", "write the assertion that denies it, such as `not_contains` or `tool_not_called`"),
+    ] {
+        let found = problems(&[json!({"id": "a", "type": written})], &Context::default());
+        assert!(found[0].contains(help), "{found:?}");
+    }
+}
+
+#[test]
 fn a_mistake_that_many_people_make_is_one_problem_with_what_to_write() {
     let only = |assertion: Value| {
         let found = problems(&[assertion], &Context::default());

@@ -288,7 +288,13 @@ impl<'a> Fields<'a> {
 
     fn finish_as(self, severity: Severity, others: &[(&str, &str)], problems: &mut Problems) {
         self.refuse_second_spellings(problems);
-        for (name, _) in self.unread().filter(|_| !self.open) {
+        let unknown: Vec<&Spanned<String>> = self.unread().filter(|_| !self.open).map(|(name, _)| name).collect();
+        let is_missing = |problem: &Diagnostic| matches!(problem.kind, DiagnosticKind::MissingKey(_));
+        let lacks = || problems.iter().any(|problem| is_missing(problem) && is_in(self.node, problem));
+        if unknown.len() > 1 && unknown.len() == self.entries.len() && others.is_empty() && lacks() {
+            return self.refuse_all(&unknown, severity, problems);
+        }
+        for name in unknown {
             let problem = self.unknown(name);
             match others.iter().find(|(key, _)| *key == name.value) {
                 Some((key, advice)) => {
@@ -302,12 +308,33 @@ impl<'a> Fields<'a> {
         }
     }
 
+    /// Reports a map with only `unknown` keys, which is one mistake, and not those that are missing in it.
+    fn refuse_all(&self, unknown: &[&Spanned<String>], severity: Severity, problems: &mut Problems) {
+        problems.retain(|problem| !matches!(problem.kind, DiagnosticKind::MissingKey(_)) || !is_in(self.node, problem));
+        let names: Vec<String> = unknown.iter().map(|name| format!("`{}`", name.value)).collect();
+        let instead =
+            unknown.iter().map(|name| Some(format!("`{}` instead of `{}`", self.meant_by(&name.value)?, name.value)));
+        let instead: Option<Vec<String>> = instead.collect();
+        let first = self.unknown(unknown[0]);
+        let message = format!("unknown keys {} in {}", names.join(", "), self.what);
+        let help = instead.map_or_else(|| self.known_keys(), |all| format!("write {}", all.join(", ")));
+        problems.push(Diagnostic { severity, message, help: vec![help], ..first });
+    }
+
     /// Returns the key that `written`, which was not read, probably means.
     pub fn meant_by(&self, written: &str) -> Option<&'static str> {
         let is_taken = |known: &str| self.entries.iter().any(|(other, _)| other.value == known);
         let free = self.known.iter().filter(|known| !is_taken(known)).copied();
         let meant = || self.meant(written).filter(|key| self.known.contains(key));
-        meant().find(|key| !is_taken(key)).or_else(|| meant().next()).or_else(|| nearest(written, free))
+        let misspelt = || {
+            let near = nearest(written, self.synonyms.iter().map(|(synonym, _)| *synonym))?;
+            self.meant(near).find(|key| self.known.contains(key) && !is_taken(key))
+        };
+        meant()
+            .find(|key| !is_taken(key))
+            .or_else(|| meant().next())
+            .or_else(|| nearest(written, free))
+            .or_else(misspelt)
     }
 
     /// Returns the problem with a key that was not read.
@@ -331,16 +358,19 @@ impl<'a> Fields<'a> {
             }
             Some(near) if self.is_shorthand(name) => problem.help(format!("write `{near}: {}`", name.value)),
             Some(near) => problem.suggest(Some(near)),
-            None => {
-                let mut known: Vec<&str> = Vec::with_capacity(self.known.len());
-                for key in &self.known {
-                    if !known.contains(key) {
-                        known.push(key);
-                    }
-                }
-                problem.help(format!("known keys: {}", known.join(", ")))
+            None => problem.help(self.known_keys()),
+        }
+    }
+
+    /// Lists the known keys, for messages.
+    fn known_keys(&self) -> String {
+        let mut known: Vec<&str> = Vec::with_capacity(self.known.len());
+        for key in &self.known {
+            if !known.contains(key) {
+                known.push(key);
             }
         }
+        format!("known keys: {}", known.join(", "))
     }
 
     /// Returns `true` for a key in code that is also the name of a variable, whose value it has: `{ files }`.
@@ -387,14 +417,7 @@ pub fn add_missing_key(problem: Diagnostic, problems: &mut Problems) {
 /// Adds `problem` with a key of the map `node`. If the key probably means one that is reported as missing in this map,
 /// both are one mistake, and `problem` takes its place.
 pub fn add_unknown_key(node: &Node, problem: Diagnostic, problems: &mut Problems) {
-    let keys = match &node.kind {
-        NodeKind::Map(entries) => entries.as_slice(),
-        _ => &[],
-    };
-    let is_in_map = |other: &Diagnostic| {
-        let keys = keys.iter().map(|(key, _)| node.source.excerpt(key.span));
-        std::iter::once(node.excerpt()).chain(keys).any(|place| other.source.as_ref() == Some(&place))
-    };
+    let is_in_map = |other: &Diagnostic| is_in(node, other);
     let is_missing = |other: &&mut Diagnostic| match &other.kind {
         DiagnosticKind::MissingKey(missing) => missing.iter().any(|key| problem.means(key)) && is_in_map(other),
         _ => false,
@@ -415,6 +438,13 @@ pub fn add_unknown_key(node: &Node, problem: Diagnostic, problems: &mut Problems
         }
         None => problems.push(problem),
     }
+}
+
+/// Returns `true` for a problem with the map `node` itself, or with one of its keys.
+fn is_in(node: &Node, problem: &Diagnostic) -> bool {
+    let keys = if let NodeKind::Map(entries) = &node.kind { entries.as_slice() } else { &[] };
+    let keys = keys.iter().map(|(key, _)| node.source.excerpt(key.span));
+    std::iter::once(node.excerpt()).chain(keys).any(|place| problem.source.as_ref() == Some(&place))
 }
 
 /// Converts `toolCalled` to `tool_called`; leaves a name that contains `_` unchanged.
@@ -447,7 +477,9 @@ pub fn any_text(node: &Node, what: &str, problems: &mut Problems) -> Option<Stri
     }
     let mut problem = node.error(format!("{what} must be a string, not {}", node.kind_name()));
     if matches!(node.kind, NodeKind::Number(_) | NodeKind::Bool(_)) {
-        problem = problem.help("put it in quotes");
+        let written = node.source.text.get(node.span.start()..node.span.end()).unwrap_or_default();
+        let is_filled = written.contains("{{");
+        problem = problem.help(if is_filled { "put the value of the column in quotes" } else { "put it in quotes" });
     }
     problems.push(problem);
     None
@@ -622,185 +654,4 @@ pub fn parse_duration_ms(written: &str) -> Option<u64> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::Source;
-
-    #[test]
-    fn a_duration_without_a_unit_causes_a_warning() {
-        let warning = |number: u64| {
-            let source = Source::new("f", "timeout: 30");
-            let span = Span::new(9, 11);
-            let value = Node { kind: NodeKind::Number(number.into()), span, tag: None, source: source.clone() };
-            let map = NodeKind::Map(vec![(Spanned::new("timeout".to_owned(), Span::new(0, 7)), value)]);
-            let node = Node { kind: map, span, tag: None, source };
-            let mut problems = Problems::new();
-            let mut fields = Fields::of(&node, "it", &mut problems).unwrap();
-            assert_eq!(fields.duration_or_ms("timeout", &mut problems), Some(number));
-            // Where numbers have always been milliseconds, only a small one is doubtful.
-            assert_eq!(problems.drain(..).count(), usize::from(number < 1000));
-            assert_eq!(fields.duration_ms("timeout", &mut problems), Some(number));
-            assert!(problems.len() == 1 && !problems[0].is_error());
-            (problems[0].message.clone(), problems[0].help[0].clone())
-        };
-        let thirty = warning(30);
-        assert_eq!(thirty.0, "`30` has no unit and is read as 30 milliseconds");
-        assert_eq!(thirty.1, "write `30ms` or `30s`");
-        assert_eq!(warning(90_000).1, "write `90s`");
-        assert_eq!(warning(60_000).1, "write `1m`");
-        assert_eq!(warning(1_500).1, "write `1500ms`");
-    }
-
-    /// Returns a map with one value, which is written as `written` and read as `kind`.
-    fn map_of(key: &str, written: &str, kind: NodeKind) -> Node {
-        let source = Source::new("f", format!("{key}: {written}"));
-        let span = Span::new(key.len() + 2, key.len() + 2 + written.len());
-        let value = Node { kind, span, tag: None, source: source.clone() };
-        let kind = NodeKind::Map(vec![(Spanned::new(key.to_owned(), Span::new(0, key.len())), value)]);
-        Node { kind, span, tag: None, source }
-    }
-
-    #[test]
-    fn the_text_of_a_cell_is_read_as_the_required_type() {
-        fn read<T>(
-            text: &str,
-            read: impl FnOnce(&mut Fields<'_>, &mut Problems) -> Option<T>,
-        ) -> (Option<T>, Problems) {
-            let node = map_of("key", "\"{{ cell }}\"", NodeKind::String(text.to_owned()));
-            let mut problems = Problems::new();
-            let value = read(&mut Fields::of(&node, "it", &mut problems).unwrap(), &mut problems);
-            (value, problems)
-        }
-        assert_eq!(read(" 5", |fields, problems| fields.whole("key", 1, problems)).0, Some(5));
-        assert_eq!(read("0.5", |fields, problems| fields.positive("key", problems)).0, Some(0.5));
-        assert_eq!(read("true", |fields, problems| fields.boolean("key", problems)).0, Some(true));
-        assert_eq!(read("30s", |fields, problems| fields.duration_ms("key", problems)).0, Some(30_000));
-        let (value, problems) = read("2,5", |fields, problems| fields.whole("key", 1, problems));
-        assert_eq!((value, &*problems[0].message), (None, "`key` must be a whole number of at least 1, not `2,5`"));
-        assert!(problems[0].help.is_empty());
-        // Text that is written as such stays text.
-        let node = map_of("key", "\"5\"", NodeKind::String("5".to_owned()));
-        let mut problems = Problems::new();
-        assert_eq!(Fields::of(&node, "it", &mut problems).unwrap().whole("key", 1, &mut problems), None);
-        assert_eq!(problems[0].help, ["write the number without quotes"]);
-    }
-
-    #[test]
-    fn a_misspelt_required_key_is_one_problem() {
-        let node = map_of("pth", "x", NodeKind::String("x".to_owned()));
-        let mut problems = Problems::new();
-        let mut fields = Fields::of(&node, "it", &mut problems).unwrap();
-        assert_eq!(fields.required_text("path", &mut problems), None);
-        fields.finish(&mut problems);
-        let found: Vec<_> = problems.iter().map(|problem| (&*problem.message, &*problem.help[0])).collect();
-        assert_eq!(found, [("unknown key `pth` in it", "did you mean `path`?")]);
-    }
-
-    #[test]
-    fn a_wrong_name_for_a_required_key_is_one_problem() {
-        let node = map_of("name", "x", NodeKind::String("x".to_owned()));
-        let mut problems = Problems::new();
-        let mut fields = Fields::of(&node, "it", &mut problems).unwrap();
-        assert_eq!(fields.required_text("path", &mut problems), None);
-        fields.finish(&mut problems);
-        let found: Vec<_> = problems.iter().map(|problem| (&*problem.message, problem.help.clone())).collect();
-        let help = vec!["it has no `path`".to_owned(), "known keys: path".to_owned()];
-        assert_eq!(found, [("unknown key `name` in it", help)]);
-    }
-
-    #[test]
-    fn a_key_that_means_one_that_is_there_is_not_to_be_renamed() {
-        let source = Source::new("f", "paths path");
-        let entry = |name: &str, start: usize| {
-            let span = Span::new(start, start + name.len());
-            let node = Node { kind: NodeKind::Null, span, tag: None, source: source.clone() };
-            (Spanned::new(name.to_owned(), span), node)
-        };
-        let kind = NodeKind::Map(vec![entry("paths", 0), entry("path", 6)]);
-        let node = Node { kind, span: Span::new(0, 10), tag: None, source: source.clone() };
-        let mut problems = Problems::new();
-        let mut fields = Fields::of(&node, "it", &mut problems).unwrap();
-        fields.get("path");
-        fields.finish(&mut problems);
-        assert_eq!(problems[0].help, ["`path` is already on line 1: write what belongs to it there"]);
-    }
-
-    #[test]
-    fn a_duration_of_zero_must_be_greater_and_other_text_is_shown() {
-        let message = |written: &str, kind: NodeKind| {
-            let node = map_of("timeout", written, kind);
-            let mut problems = Problems::new();
-            Fields::of(&node, "it", &mut problems).unwrap().duration_ms("timeout", &mut problems);
-            problems[0].message.clone()
-        };
-        let text = |text: &str| message(text, NodeKind::String(text.to_owned()));
-        assert_eq!(message("0", NodeKind::Number(0.into())), "`timeout` must be a duration above 0, not 0");
-        assert_eq!(text("0s"), "`timeout` must be a duration above 0, not `0s`");
-        assert_eq!(text("-1 s"), "`timeout` must be a duration above 0, not `-1 s`");
-        assert_eq!(text("soon"), "`timeout` must be a duration, not `soon`");
-    }
-
-    #[test]
-    fn words_with_commas_are_suggested_as_a_list() {
-        let help = |written: &str, text: &str| {
-            let node = map_of("tags", written, NodeKind::String(text.to_owned()));
-            let mut problems = Problems::new();
-            Fields::of(&node, "it", &mut problems).unwrap().texts("tags", &mut problems);
-            problems[0].help[0].clone()
-        };
-        assert_eq!(help("smoke, slow", "smoke, slow"), "write `[smoke, slow]`");
-        assert_eq!(help("\"smoke,slow\"", "smoke,slow"), "write `[\"smoke\", \"slow\"]`");
-        assert_eq!(help("smoke]", "smoke]"), "write `[smoke]`");
-        assert_eq!(help("Hello, how are you", "Hello, how are you"), "write `[\"Hello, how are you\"]`");
-        let lines = help("|\n  - a\n  - b\n", "- a\n- b\n");
-        assert_eq!(lines, "its lines are one text: remove the `|`, the `>` or the quotes before them");
-    }
-
-    #[test]
-    fn known_keys_are_listed_once_in_the_order_of_access() {
-        let source = Source::new("f", "zzz");
-        let span = Span::new(0, 3);
-        let value = Node { kind: NodeKind::Null, span, tag: None, source: source.clone() };
-        let map = NodeKind::Map(vec![(Spanned::new("zzz".to_owned(), span), value)]);
-        let node = Node { kind: map, span, tag: None, source };
-        let mut problems = Problems::new();
-        let mut fields = Fields::of(&node, "it", &mut problems).unwrap();
-        for key in ["one", "two", "one", "three", "two"] {
-            fields.get(key);
-        }
-        fields.finish(&mut problems);
-        assert_eq!(problems[0].help, ["known keys: one, two, three"]);
-    }
-
-    #[test]
-    fn a_key_can_be_in_snake_or_camel_case_but_only_once() {
-        let source = Source::new("f", "argsMatch args_match Tool");
-        let entry = |name: &str, start: usize| {
-            let span = Span::new(start, start + name.len());
-            (
-                Spanned::new(name.to_owned(), span),
-                Node { kind: NodeKind::Null, span, tag: None, source: source.clone() },
-            )
-        };
-        let kind = NodeKind::Map(vec![entry("argsMatch", 0), entry("args_match", 10), entry("Tool", 21)]);
-        let node = Node { kind, span: Span::new(0, 25), tag: None, source: source.clone() };
-        let mut problems = Problems::new();
-        let mut fields = Fields::of(&node, "it", &mut problems).unwrap().in_either_case();
-        assert!(fields.get("args_match").is_some() && fields.get("tool").is_none());
-        fields.finish(&mut problems);
-        let messages: Vec<&str> = problems.iter().map(|problem| problem.message.as_str()).collect();
-        assert_eq!(messages, ["`args_match` is given twice, first as `argsMatch`", "unknown key `Tool` in it"]);
-        let mut fields = Fields::of(&node, "it", &mut problems).unwrap();
-        assert_eq!(fields.get("args_match").map(|node| node.span.start()), Some(10), "as written, unless configured");
-    }
-
-    #[test]
-    fn durations_are_parsed_as_documented() {
-        assert_eq!(parse_duration_ms("500ms"), Some(500));
-        assert_eq!(parse_duration_ms("1.5h"), Some(5_400_000));
-        assert_eq!(parse_duration_ms("30 s"), Some(30_000));
-        for wrong in ["", "30", "s", "0s", "-1s", "1d", "1 s s"] {
-            assert_eq!(parse_duration_ms(wrong), None, "{wrong}");
-        }
-    }
-}
+mod tests;

@@ -27,6 +27,9 @@ pub struct Block {
     rest: Fixtures,
 }
 
+/// Keys of other programs for a folder that is copied.
+const TREE_SYNONYMS: [(&str, &str); 4] = [("src", "from"), ("source", "from"), ("dest", "to"), ("target", "to")];
+
 impl Block {
     /// Reads a block; its paths are relative to `base`.
     pub fn read(node: &Node, base: &Path, problems: &mut Problems) -> Option<Self> {
@@ -243,7 +246,7 @@ fn branch(fields: &mut Fields<'_>, problems: &mut Problems) -> Option<String> {
 }
 
 fn copy_tree(node: &Node, base: &Path, problems: &mut Problems) -> Option<CopyTree> {
-    let mut fields = Fields::of(node, "an item of `copy_trees`", problems)?;
+    let mut fields = Fields::of(node, "an item of `copy_trees`", problems)?.with_synonyms(&TREE_SYNONYMS);
     let from = fields.required_text("from", problems).and_then(|text| {
         let from = path::resolve(base, &text);
         let fault = match std::fs::metadata(&from) {
@@ -359,7 +362,7 @@ fn env(fields: &mut Fields<'_>, problems: &mut Problems) -> Vec<(String, String)
 /// itself, to one that every process has, or in the form of the configuration. Also returns the output of a command.
 fn reference<'v>(name: &str, value: &'v str) -> Option<&'v str> {
     const OF_ALL: [&str; 4] = ["HOME", "PATH", "PWD", "USER"];
-    if value.starts_with("$(") && value.ends_with(')') {
+    if (value.starts_with("$(") && value.ends_with(')')) || value.starts_with("${{") {
         return Some(value);
     }
     value.split([':', '/']).find(|part| {

@@ -10,12 +10,14 @@ mod evals;
 mod fixtures;
 mod foreign;
 mod harbor;
+mod literal;
 mod mcp;
 mod plugin_eval;
 mod promptfoo;
 mod rows;
 mod scenario;
 mod trigger;
+mod user_responses;
 mod vally;
 mod waza;
 

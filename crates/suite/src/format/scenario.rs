@@ -7,13 +7,13 @@ use jiff::ToSpan as _;
 use model::decode::{self, Fields, Problems};
 use model::{
     AssertionScope, Case, Diagnostic, DiagnosticKind, Excerpt, Fixtures, NetworkPolicy, Node, NodeKind, PermissionMode,
-    Quarantine, RemoteMode, RunnerOptions, SettingSource, Span, Spanned, Subject, Trials, UserMessage, UserResponse,
-    nearest,
+    Quarantine, RemoteMode, RunnerOptions, SettingSource, Span, Subject, Trials, UserMessage, nearest,
 };
 
 use super::assertions::{Assertions, ruling};
 use super::rows::{CASES, CaseReader};
-use super::{Format, SuiteFile, is_evals_file};
+use super::user_responses::user_responses;
+use super::{Format, SuiteFile, is_evals_file, literal};
 use crate::canaries::canaries;
 use crate::faults::faults;
 use crate::fixture_settings::field::is_reason;
@@ -61,10 +61,6 @@ const SYNONYMS: [(&str, &str); 15] = [
     ("expect", "assertions"),
     ("checks", "assertions"),
 ];
-
-/// Keys of other programs for a prepared answer to a question.
-const RESPONSE_SYNONYMS: [(&str, &str); 4] =
-    [("answer", "choose"), ("response", "choose"), ("match", "match_question"), ("question", "match_question")];
 
 /// Default message for an inline prompt.
 pub const OPENING: &str = "Begin.";
@@ -166,7 +162,7 @@ pub(super) fn with_common_fields(
     let (required_isolation, network, remote) = isolation.unwrap_or_default();
     let case = Case {
         description: fields.any_text("description", problems),
-        tags: fields.texts("tags", problems).unwrap_or_default(),
+        tags: literal::tags(fields, problems),
         quarantine: fields.get("quarantine").and_then(|node| quarantine(node, library.now_ms, problems)),
         max_turns: fields.whole("max_turns", 1, problems),
         timeout_ms: fields.duration_ms("timeout", problems),
@@ -330,6 +326,7 @@ fn messages(subject: Option<&Subject>, fields: &mut Fields<'_>, problems: &mut P
     let one = fields.text("user_prompt", problems);
     let many = fields.texts("user_prompts", problems);
     let (one_node, many_node) = (fields.get("user_prompt"), fields.get("user_prompts"));
+    problems.extend(one_node.and_then(literal::file_as_message));
     if let (Some(_), Some(node)) = (one_node, many_node) {
         problems.push(
             at_key(fields, "user_prompts", node)
@@ -501,27 +498,6 @@ pub(super) fn fixtures_of(
     Arc::new(whole.into_fixtures(node, problems))
 }
 
-fn user_responses(fields: &mut Fields<'_>, problems: &mut Problems) -> Vec<UserResponse> {
-    let items = fields.list("user_responses", problems).unwrap_or_default();
-    let mut responses = Vec::with_capacity(items.len());
-    for item in items {
-        let Some(entry) = Fields::of(item, "an item of `user_responses`", problems) else { continue };
-        let mut entry = entry.with_synonyms(&RESPONSE_SYNONYMS);
-        let pattern = entry.required_text("match_question", problems);
-        let place = entry.get("match_question");
-        let choose = entry.required_text("choose", problems);
-        entry.finish(problems);
-        if let (Some(pattern), Some(place), Some(choose)) = (pattern, place, choose) {
-            responses.push(UserResponse {
-                match_question: Spanned::new(pattern, place.span),
-                choose,
-                source: place.excerpt(),
-            });
-        }
-    }
-    responses
-}
-
 /// Reads `skip`: `true`, or the reason.
 pub(super) fn skip(fields: &mut Fields<'_>, problems: &mut Problems) -> Option<String> {
     let node = fields.get("skip")?;
@@ -542,6 +518,7 @@ pub(super) fn skip(fields: &mut Fields<'_>, problems: &mut Problems) -> Option<S
 /// Reads the value of `quarantine`: `true`, or a map with the reason and the date, which is not after `now_ms`.
 pub(in crate::format) fn quarantine(node: &Node, now_ms: Option<i64>, problems: &mut Problems) -> Option<Quarantine> {
     const FORM: &str = "write `quarantine: { reason: \"…\", since: 2026-01-31 }`";
+    let known = problems.len();
     let read = match &node.kind {
         NodeKind::Bool(false) => return None,
         NodeKind::Bool(true) => Quarantine::default(),
@@ -572,7 +549,7 @@ pub(in crate::format) fn quarantine(node: &Node, now_ms: Option<i64>, problems: 
             return None;
         }
     };
-    if ["reason", "since"].iter().any(|key| node.get(key).is_none()) {
+    if problems.len() == known && ["reason", "since"].iter().any(|key| node.get(key).is_none()) {
         problems.push(node.warning("the quarantine should have a reason and a date").help(FORM));
     }
     Some(read)

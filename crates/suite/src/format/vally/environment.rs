@@ -9,6 +9,7 @@ use model::{Fixtures, McpServer, Mocks, Node, NodeKind, Skill, Spanned, Subject}
 use crate::document;
 use crate::format::foreign::{Keys, Reading, text};
 use crate::mocks;
+use crate::path;
 use crate::plugin;
 use crate::skill::SKILL_FILE;
 
@@ -127,6 +128,12 @@ impl Reading<'_> {
         }
         let read = match folders.as_slice() {
             [] => return Subject::Agent,
+            [(folder, place)] if !folder.exists() => {
+                let written = place.as_str().unwrap_or_default();
+                let problem = place.error(format!("there is no skill at `{}`", self.library.shown(folder)));
+                self.found.push(problem.suggest(path::near(folder, written).as_deref()));
+                return Subject::Agent;
+            }
             [(folder, _)] => self.library.skill_at(folder),
             [(first, place), ..] => {
                 let plugin = first.parent().and_then(Path::parent).and_then(plugin::manifest_in);

@@ -79,20 +79,27 @@ impl Reading<'_> {
         fields.require("evals", &mut self.found);
         fields.texts("evals", &mut self.found);
         let evals = fields.list("evals", &mut Problems::new());
-        let vary = fields.texts("vary", &mut self.found).unwrap_or_default();
+        fields.texts("vary", &mut self.found);
         let baseline = fields.required_text("baseline", &mut self.found);
         let shared = fields.get("overrides").map(|node| self.entries(node, "overrides")).unwrap_or_default();
         let variants = fields.get("variants").map(|node| self.variants(node)).unwrap_or_default();
         let refused = [("matrix", "its cells are not generated; write them as `variants`")];
         self.close(&fields, "", &[("description", "it describes the experiment")], &refused);
-        if variants.len() < 2 && root.get("matrix").is_none() {
+        let is_map = root.get("variants").is_none_or(|node| matches!(node.kind, NodeKind::Map(_)));
+        if variants.len() < 2 && is_map && root.get("matrix").is_none() {
             let problem = root.error("an experiment needs at least two `variants`").of_missing(&["variants"]);
             add_missing_key(problem, &mut self.found);
         }
-        self.check_pointers(root.get("vary"), &variants);
+        let is_vary = |key: &str| nearest(key, ["vary"]).is_some();
+        let misspelt = || entries_of(root).iter().find(|(key, _)| is_vary(&key.value)).map(|(_, value)| value);
+        let vary = self.varied(root.get("vary").or_else(misspelt), &variants);
+        // Settings that are wrong are not those of the variant.
+        if !self.found.iter().any(model::Diagnostic::is_error) {
+            self.check_twins(&variants);
+        }
         if let Some(name) = &baseline {
             match variants.iter().find(|variant| variant.name == *name) {
-                Some(first) => self.check_drift(first, &variants, &vary),
+                Some(first) => vary.iter().for_each(|vary| self.check_drift(first, &variants, vary)),
                 None if variants.is_empty() => {}
                 None => {
                     let near = nearest(name, variants.iter().map(|variant| variant.name.as_str()));
@@ -167,15 +174,39 @@ impl Reading<'_> {
         entries_of(node).iter().filter(|(key, _)| known(&key.value)).cloned().collect()
     }
 
-    /// Reports what `vary` names although no variant can set it.
-    fn check_pointers(&mut self, vary: Option<&Node>, variants: &[Variant]) {
-        let Some(NodeKind::List(items)) = vary.map(|node| &node.kind) else { return };
+    /// Returns what `vary` names, and reports what no variant can set. `None` if the allowed differences are unknown.
+    fn varied(&mut self, vary: Option<&Node>, variants: &[Variant]) -> Option<Vec<String>> {
+        let items = match vary.map(|node| &node.kind) {
+            Some(NodeKind::List(items)) => items.as_slice(),
+            Some(_) => return None,
+            None => &[],
+        };
+        let (mut named, mut is_known) = (Vec::new(), true);
         let own: Vec<String> = variants.iter().flat_map(Variant::pointers).map(|(pointer, _)| pointer).collect();
         let known = || POINTERS.into_iter().chain(own.iter().map(String::as_str));
         for (item, written) in items.iter().filter_map(|item| item.as_str().map(|written| (item, written))) {
-            if !known().any(|pointer| is_below(pointer, written)) {
-                let message = format!("`{written}` in `vary` is nothing that a variant can set");
-                self.found.push(item.error(message).suggest(nearest(written, known())));
+            if known().any(|pointer| is_below(pointer, written)) {
+                named.push(written.to_owned());
+                continue;
+            }
+            let message = format!("`{written}` in `vary` is nothing that a variant can set");
+            let last = || known().find(|pointer| pointer.rsplit('/').next() == Some(written));
+            let near = nearest(written, known()).or_else(last);
+            self.found.push(item.error(message).suggest(near));
+            is_known &= near.is_some();
+            named.extend(near.map(str::to_owned));
+        }
+        is_known.then_some(named)
+    }
+
+    /// Warns about a variant that sets the same as one before it.
+    fn check_twins(&mut self, variants: &[Variant]) {
+        for (index, variant) in variants.iter().enumerate() {
+            let own = variant.pointers();
+            if let Some(twin) = variants[..index].iter().find(|other| other.pointers() == own) {
+                let message = format!("the variants `{}` and `{}` set the same", twin.name, variant.name);
+                let problem = variant.place.warning(message);
+                self.found.push(problem.help("their comparison can show only how much the results vary by chance"));
             }
         }
     }

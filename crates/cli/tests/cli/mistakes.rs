@@ -221,4 +221,5 @@ fn mistakes_in_suites_of_other_tools_are_reported_once_where_they_are() {
     hold("vally", &["eval.yaml"]);
     hold("experiment", &["experiment.yaml"]);
     hold("deepeval", &["picnics.yaml"]);
+    hold("inspect", &["capitals.yaml"]);
 }

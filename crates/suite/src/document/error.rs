@@ -139,11 +139,14 @@ pub(super) fn json_problem(source: &Source, error: &serde_json::Error, index: us
     let mut problem =
         Diagnostic::error(format!("not valid JSON: {message}")).at(source.excerpt(Span::new(index, index)));
     let rest = source.text.get(index..).unwrap_or_default();
+    let follows_comma = source.text.get(..index).is_some_and(|before| before.trim_end().ends_with(','));
     if rest.starts_with(['/', '#']) {
         problem = problem.help("JSON does not allow comments");
     } else if rest.starts_with('\'') {
         problem = problem.help("JSON has only double quotes");
-    } else if message.contains("trailing comma") {
+    } else if message == "trailing characters" && rest.starts_with(['{', '[']) {
+        problem = problem.help("a JSON file has one value; a file with one in each line ends in `.jsonl`");
+    } else if message.contains("trailing comma") || (rest.starts_with(['}', ']']) && follows_comma) {
         problem = problem.help("JSON does not allow a comma after the last item");
     } else if ["True", "False", "None"].iter().any(|word| rest.starts_with(word)) {
         problem = problem.help("write `true`, `false` or `null`");

@@ -19,6 +19,9 @@ const IGNORED: [(&str, &str); 4] = [
 /// Start of the name of another sandbox, of which a sample can have several.
 const USUAL_SANDBOX: &str = "default:";
 
+/// Help for a sample without a field that it needs.
+const NAMES_FIELDS: &str = "`fields: { input: NAME, target: NAME }` in the suite names the fields of its samples";
+
 impl Reading<'_> {
     /// Reads the sample at this position.
     pub(super) fn sample(&mut self, row: &Node, index: usize, shared: &Shared, names: &mut Names) -> Case {
@@ -43,7 +46,8 @@ impl Reading<'_> {
             Some(input) => self.input(input, &choices, shared, &mut case),
             None => {
                 let name = column("input");
-                self.found.push(row.error(format!("the sample has no `{name}`")).of_missing(&[&name]));
+                let problem = row.error(format!("the sample has no `{name}`")).of_missing(&[&name]);
+                self.found.push(problem.help(NAMES_FIELDS));
             }
         }
         let mut fixtures = Fixtures::clone(&shared.case.fixtures);
@@ -68,6 +72,9 @@ impl Reading<'_> {
             let id = ids.unique(scorer.name());
             match scorer.assertion(&id, row, &targets, choices.len(), shared.multiple_correct) {
                 Ok(spec) => assertions.push(spec),
+                // Without a message, the names of the fields are probably wrong.
+                Err(_) if value(&mut fields, "input").is_none() => {}
+                Err(reason) if targets.is_empty() => self.found.push(row.error(reason).help(NAMES_FIELDS)),
                 Err(reason) => self.found.push(row.error(reason)),
             }
         }

@@ -85,6 +85,7 @@ impl Reading<'_> {
     pub(super) fn scorers(&mut self, fields: &mut Fields<'_>) -> Vec<Scorer> {
         let Some(node) = fields.get("scorers") else {
             let problem = fields.node().error("a dataset of inspect needs `scorers`, because samples assert nothing");
+            let problem = problem.of_missing(&["scorers"]);
             self.found.push(problem.help("for example `scorers: [match]`"));
             return Vec::new();
         };
@@ -148,28 +149,33 @@ impl Reading<'_> {
         let Some(arguments) = arguments.filter(|_| reason.is_none()) else {
             if matches!(*kind, "pattern" | "answer") {
                 self.found.push(item.error(format!("`{kind}` needs a `pattern`")));
+                return None;
             }
             return Some(scorer);
         };
         let mut fields = Fields::of(arguments, "the arguments of a scorer", &mut self.found)?;
+        // False if the problem with an argument is reported.
+        let mut is_usable = true;
         let mut add = |key, node: Option<&Node>| scorer.fields.extend(node.map(|node| (key, node.clone())));
         match *kind {
             "match" => {
                 let places = [("begin", ()), ("end", ()), ("any", ()), ("exact", ())];
-                fields.choice("location", &places, &mut self.found);
+                is_usable =
+                    fields.choice("location", &places, &mut self.found).is_some() || fields.get("location").is_none();
                 add("location", fields.get("location"));
                 fields.boolean("numeric", &mut self.found);
                 add("numeric", fields.get("numeric"));
             }
             "pattern" => {
-                fields.required_text("pattern", &mut self.found);
+                is_usable = fields.required_text("pattern", &mut self.found).is_some();
                 add("pattern", fields.get("pattern"));
                 fields.boolean("match_all", &mut self.found);
                 add("match_all", fields.get("match_all"));
             }
             "answer" => {
                 fields.require("pattern", &mut self.found);
-                fields.choice("pattern", &[("letter", ()), ("word", ()), ("line", ())], &mut self.found);
+                let patterns = [("letter", ()), ("word", ()), ("line", ())];
+                is_usable = fields.choice("pattern", &patterns, &mut self.found).is_some();
                 add("pattern", fields.get("pattern"));
             }
             "f1" => {
@@ -199,7 +205,7 @@ impl Reading<'_> {
         let (ignored, refused): (&Keys<'static>, &Keys<'static>) =
             if is_judged { (&IGNORED, &REFUSED) } else { (&[], &[]) };
         self.close_arguments(fields, &format!("scorers[{kind}]"), ignored, refused);
-        Some(scorer)
+        is_usable.then_some(scorer)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Loading and planning: everything that happens before a run starts.
 
 mod idle_option;
+mod sandbox_settings;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
@@ -14,6 +15,7 @@ use sha2::{Digest, Sha256};
 use suite::{Coverage, Loaded, ProjectAgent};
 
 use self::idle_option::idle_options;
+use self::sandbox_settings::wrong_sandbox_settings;
 use crate::error::Error;
 use crate::invocation::hash_of;
 use crate::javascript::runtime_for;
@@ -132,9 +134,7 @@ impl Session {
         all.extend(missing_calibration(self, spec, &plan));
         all.extend(unknown_tags(&chosen.tags, &tags().collect()));
         all.extend(skipped_by_only(self, &plan));
-        all.extend(missing_image(self, &plan));
-        all.extend(unused_image(self, &plan));
-        all.extend(unused_limit(self, &plan));
+        all.extend(wrong_sandbox_settings(self, &plan));
         let missing = missing_variables(self, &agents, &plan);
         // Other problems with a value that is not filled in only follow from that.
         let is_known = |problem: &Diagnostic| {
@@ -362,51 +362,6 @@ fn missing_calibration(session: &Session, spec: &RunSpec, plan: &Plan) -> Option
     let is_shown = plan.trials.iter().any(|trial| runner::judged(trial) > 0);
     let problem = Diagnostic::warning(format!("there is no calibration `{}`", file.value)).at(file.source.clone());
     (is_missing && !is_shown).then(|| problem.help("`trialrun calibrate --output FILE` writes one"))
-}
-
-/// Returns an error if the kind of sandbox needs an image and none is set.
-fn missing_image(session: &Session, plan: &Plan) -> Option<Diagnostic> {
-    let settings = &plan.settings.sandbox;
-    let is_used = !plan.trials.is_empty() && session.project.sandbox_fallback.is_none();
-    let reason = sandbox::find(&settings.kind).filter(|_| is_used)?.missing_image(&settings.isolation)?;
-    let problem = Diagnostic::error(format!("`{}` sandboxes cannot be made here: {reason}", settings.kind));
-    let written = session.project.defaults.sandbox.as_ref().filter(|set| set.value == settings.kind);
-    Some(Diagnostic { source: written.map(|set| set.source.clone()), ..problem })
-}
-
-/// Returns a warning about the project's image if the kind of sandbox has no images, unless the run chose it instead of
-/// the project.
-fn unused_image(session: &Session, plan: &Plan) -> Option<Diagnostic> {
-    let image = session.project.isolation.image.as_ref()?;
-    let kind = &plan.settings.sandbox.kind;
-    let has_images = sandbox::find(kind).is_none_or(|kind| kind.has_own_system() && !kind.is_remote());
-    if has_images || !is_of_project(session, kind) {
-        return None;
-    }
-    let problem = Diagnostic::warning(format!("`image` has no effect in `{kind}` sandboxes"));
-    let other = "write `provider: docker` or `provider: podman`";
-    Some(problem.at(image.source.clone()).help(match session.project.defaults.sandbox {
-        Some(_) => format!("{other} instead of `provider: {kind}`"),
-        None => format!("{other} beside it"),
-    }))
-}
-
-/// Returns `true` if the project names this `kind` of sandbox, or none.
-fn is_of_project(session: &Session, kind: &str) -> bool {
-    session.project.defaults.sandbox.as_ref().is_none_or(|named| named.value == kind)
-}
-
-/// Returns a warning about the project's limits if the kind of sandbox has none, unless the run chose it instead of the
-/// project.
-fn unused_limit(session: &Session, plan: &Plan) -> Option<Diagnostic> {
-    let limit = session.project.isolation.limit.as_ref()?;
-    let is_unlimited = plan.settings.sandbox.kind == "local" && is_of_project(session, "local");
-    let problem = Diagnostic::warning(format!("`{}` has no effect in `local` sandboxes", limit.value));
-    let problem = problem.at(limit.source.clone()).help(match session.project.defaults.sandbox {
-        Some(_) => "write `provider: isolated` instead of `provider: local`",
-        None => "write `provider: isolated` beside `limits`",
-    });
-    is_unlimited.then_some(problem)
 }
 
 /// Returns a warning for each file in which `only: true` skips cases, or an error if this is a CI job: it is meant for

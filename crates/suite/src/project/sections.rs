@@ -72,7 +72,7 @@ pub struct IsolationChoice {
     pub require: Vec<String>,
     /// Files and folders that processes may read, absolute.
     pub visible: Vec<PathBuf>,
-    /// Key of the first limit that not every kind of sandbox has.
+    /// Key of the first limit that not every kind of sandbox has, or `visible`.
     pub limit: Option<Setting<String>>,
     /// Maximum data size of a process, in MiB.
     pub memory_mb: Option<u64>,
@@ -132,7 +132,7 @@ pub fn sandbox(node: &Node, dialect: Dialect, root: &Path, problems: &mut Proble
 fn isolation(fields: &mut Fields<'_>, root: &Path, problems: &mut Problems) -> IsolationChoice {
     let network = fields.get("network").and_then(|node| network_policy(node, problems));
     let remote = fields.choice("remote", &RemoteMode::NAMED, problems);
-    let image = fields.text("image", problems);
+    let image = image(fields, problems);
     let mut chosen = IsolationChoice {
         network: setting(network, "network", fields),
         remote: setting(remote, "remote", fields),
@@ -141,6 +141,7 @@ fn isolation(fields: &mut Fields<'_>, root: &Path, problems: &mut Problems) -> I
         image: setting(image, "image", fields),
         ..IsolationChoice::default()
     };
+    chosen.limit = setting(fields.get("visible").map(|_| "visible".to_owned()), "visible", fields);
     let limits = fields.get("limits").and_then(|node| Fields::of(node, "`limits`", problems));
     if let Some(mut limits) = limits {
         chosen.memory_mb = limits.whole("memory_mb", 16, problems);
@@ -151,8 +152,9 @@ fn isolation(fields: &mut Fields<'_>, root: &Path, problems: &mut Problems) -> I
         chosen.cpu_seconds = limits.whole("cpu_seconds", 1, problems);
         if let NodeKind::Map(entries) = &limits.node().kind {
             let key = entries.iter().map(|(key, _)| key).find(|key| key.value != "disk_mb");
-            chosen.limit =
-                key.map(|key| Setting { value: key.value.clone(), source: limits.node().source.excerpt(key.span) });
+            let source = &limits.node().source;
+            let first = key.map(|key| Setting { value: key.value.clone(), source: source.excerpt(key.span) });
+            chosen.limit = first.or(chosen.limit);
         }
         limits.finish(problems);
     }
@@ -163,6 +165,28 @@ fn isolation(fields: &mut Fields<'_>, root: &Path, problems: &mut Problems) -> I
 pub fn requirements(fields: &mut Fields<'_>, problems: &mut Problems) -> Option<Vec<Requirement>> {
     let items = fields.get("require").and_then(|node| list(node, "`require`", problems))?;
     Some(items.iter().filter_map(|item| choice(item, "an item of `require`", &Requirement::NAMED, problems)).collect())
+}
+
+/// Reads `image`, and reports a name that no image can have.
+fn image(fields: &mut Fields<'_>, problems: &mut Problems) -> Option<String> {
+    let image = fields.text("image", problems)?;
+    let node = fields.get("image").filter(|_| !image.contains('$'));
+    let Some(node) = node else { return Some(image) };
+    if image.contains(char::is_whitespace) {
+        problems.push(node.error(format!("`{image}` is not the name of an image: it contains a space")));
+        return None;
+    }
+    // A registry and a tag may have capitals, but a repository has none.
+    let named = image.split('@').next().unwrap_or(&image);
+    let tag = named.rfind(':').filter(|at| !named[*at..].contains('/')).unwrap_or(named.len());
+    let repository = named.find('/').map_or(0, |at| at + 1).min(tag);
+    let right = format!("{}{}{}", &image[..repository], image[repository..tag].to_lowercase(), &image[tag..]);
+    if right != image {
+        let problem = node.error(format!("`{image}` is not the name of an image: it has capital letters"));
+        problems.push(problem.suggest(Some(&right)));
+        return None;
+    }
+    Some(image)
 }
 
 /// Reads `visible`, and warns about paths that do not exist.

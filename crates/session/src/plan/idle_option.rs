@@ -5,13 +5,32 @@ use model::{CassetteMode, Diagnostic};
 use runner::{Plan, PlannedTrial};
 
 use crate::layer::Layer;
-use crate::settings::RunSpec;
+use crate::settings::{Row, RunSpec};
 
 /// Returns a warning about each option that has no effect. A variable may be set for many runs, so it is not reported.
 pub(super) fn idle_options(spec: &RunSpec, plan: &Plan) -> Vec<Diagnostic> {
     let is_planned = !plan.trials.is_empty();
-    let of_plan = [without_subject, without_sandbox, without_model].into_iter().filter(|_| is_planned);
-    of_plan.filter_map(|find| find(spec, plan)).chain(idle_cassettes(spec)).collect()
+    let of_plan = [without_subject, without_sandbox, without_model, without_budget].into_iter().filter(|_| is_planned);
+    of_plan.filter_map(|find| find(spec, plan)).chain(idle_cassettes(spec)).chain(without_calibration(spec)).collect()
+}
+
+/// Returns a warning about the agreement that a calibration needs in a run without one.
+fn without_calibration(spec: &RunSpec) -> Option<Diagnostic> {
+    let problem = Diagnostic::warning("`--judge-min-kappa` has no effect: the judge of the run needs no calibration");
+    let is_set = |row: &Row| row.name == "judge_calibration" && !row.value.is_null();
+    let is_idle = is_typed(spec, "judge_min_kappa") && !spec.rows().iter().any(is_set);
+    is_idle.then(|| problem.help("add `--judge-calibration FILE`; `trialrun calibrate --output FILE` writes one"))
+}
+
+/// Returns a warning about what happens when a budget is exceeded in a run without budgets.
+fn without_budget(spec: &RunSpec, plan: &Plan) -> Option<Diagnostic> {
+    let has_budget = |trial: &PlannedTrial| trial.limits.token_budget.is_some();
+    let is_limit = |name: &str| name.starts_with("max_") && name != "max_turns";
+    let is_idle = is_typed(spec, "on_budget")
+        && !spec.rows().iter().any(|row| is_limit(&row.name) && !row.value.is_null())
+        && !plan.trials.iter().any(has_budget);
+    let problem = Diagnostic::warning("`--on-budget` has no effect: neither the run nor its trials have a budget");
+    is_idle.then(|| problem.help("add one, such as `--max-cost USD`"))
 }
 
 /// Returns a warning about options for arms with and without the skill in a run of which no case has one.

@@ -106,6 +106,22 @@ fn options_for_cassettes_without_cassettes_cause_a_warning() {
 }
 
 #[test]
+fn limits_without_what_they_limit_cause_a_warning() {
+    let project = demo();
+    project.write("c.json", "{}");
+    for (options, is_idle) in [
+        ("--on-budget warn", true),
+        ("--on-budget warn --max-run-tokens 9", false),
+        ("--on-budget warn --max-total-tokens 9", false),
+        ("--judge-min-kappa 0.6", true),
+        ("--judge-min-kappa 0.6 --judge-calibration c.json", false),
+    ] {
+        let ran = project.run(&format!("plan greet {options}").split(' ').collect::<Vec<_>>());
+        assert_eq!(ran.err.contains("has no effect"), is_idle, "{}", ran.output());
+    }
+}
+
+#[test]
 fn a_program_that_is_not_installed_causes_a_warning() {
     let project = demo();
     project.write("trialrun.yaml", "agents:\n  bot: { type: subprocess, command: no-such-bot --fast }\n").write(

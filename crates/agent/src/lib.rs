@@ -66,6 +66,7 @@ mod tool_rule;
 mod traces;
 mod transcript;
 mod turn;
+mod untold;
 mod vendor;
 
 use std::path::{Path, PathBuf};

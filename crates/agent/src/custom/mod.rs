@@ -19,6 +19,7 @@ use self::module::Module;
 use self::session::CustomSession;
 use super::{Agent, CaseContext, Description, RunState, SessionContext};
 use crate::session::Session;
+use crate::untold::untold_prompt;
 
 /// A user's module; see the module documentation.
 pub struct Custom;
@@ -59,8 +60,8 @@ impl Agent for Custom {
         problems
     }
 
-    fn check(&self, _part: &CaseContext<'_>) -> Vec<Diagnostic> {
-        Vec::new()
+    fn check(&self, context: &CaseContext<'_>) -> Vec<Diagnostic> {
+        untold_prompt(context.case, "a `custom` agent").into_iter().collect()
     }
 
     fn open<'a>(&'a self, context: SessionContext) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>> {

@@ -295,7 +295,11 @@ impl Planner<'_> {
         let own_names = own_names.chain(settings.embedded.iter().map(|agent| agent.name()));
         let mut problem = Diagnostic::error(format!("unknown agent `{name}`"))
             .suggest(nearest(name, names.clone().chain(aliases).chain(own_names.clone())))
-            .help(format!("agents: {}", names.chain(own_names.clone()).collect::<Vec<_>>().join(", ")));
+            .help(format!("agents: {}", names.clone().chain(own_names.clone()).collect::<Vec<_>>().join(", ")));
+        let is_known = |part: &str| names.clone().chain(own_names.clone()).any(|known| known == part.trim());
+        if name.contains(',') && name.split(',').all(is_known) {
+            problem.help.insert(0, "this is one agent: give each of them on its own".to_owned());
+        }
         // `localhost:3000`, which is not the agent `localhost` with the argument `3000`.
         if written.split_once(':').is_some_and(|(_, port)| port.starts_with(|first: char| first.is_ascii_digit())) {
             problem = problem.help(format!("an address begins with `http://`: write `http://{written}`"));

@@ -45,7 +45,10 @@ impl Planner<'_> {
             }
         }
         let kind = sandbox::find(&settings.kind).and_then(sandbox::mock_refusal);
-        let refusal = if !mocks.is_empty() && !has_sandbox {
+        // Servers that the agent does not accept are reported above.
+        let accepts = case.mocks.servers.is_empty() || agent.description().takes_servers;
+        let is_needed = if accepts { !mocks.is_empty() } else { !case.mocks.commands.is_empty() };
+        let refusal = if is_needed && !has_sandbox {
             let reason = format!("mocks need a sandbox, and `{}` runs without one", agent.name());
             Some((reason, WITH_SANDBOX.to_owned()))
         } else {

@@ -144,6 +144,8 @@ fn a_problem_has_a_location_and_a_suggestion() {
     let ran = project.run(&["check", "a.yaml", "--agent", "fake", "--model", "codx=gpt"]).exits(2);
     assert!(ran.err.contains("unknown agent `codx` in `--model codx=gpt`"), "{}", ran.err);
     assert!(ran.err.contains("did you mean `codex`?"), "{}", ran.err);
+    let ran = project.run(&["check", "a.yaml", "--agent", "fake,echo"]).exits(2);
+    assert!(ran.err.contains("this is one agent: give each of them on its own"), "{}", ran.err);
     project.run(&["check", "a.yaml", "--agent", "fake", "--model", "fake=gpt"]).exits(0);
     let ran = project.run(&["check", "a.yaml", "--agent", "fake", "--model", "fake=a", "--model", "fake=b"]).exits(0);
     assert!(ran.err.contains("the model `a` of `fake` is not used"), "{}", ran.err);

@@ -16,9 +16,20 @@ pub fn graded(node: &Node, base: &Path, problems: &mut Problems) -> Graded {
     let mut taken_files = Vec::new();
     for item in fields.list("take", problems).unwrap_or_default() {
         let Some(glob) = text(item, "an item of `take`", problems) else { continue };
-        match Glob::new(&glob) {
-            Ok(_) => taken_files.push(glob),
-            Err(error) => problems.push(item.error(format!("`{glob}` is not a valid glob pattern: {}", error.kind()))),
+        match (Glob::new(&glob), path::inside_sandbox(&glob)) {
+            (Err(error), _) => {
+                problems.push(item.error(format!("`{glob}` is not a valid glob pattern: {}", error.kind())));
+            }
+            (_, Err(fault)) => {
+                let problem = item.error(format!("`{glob}` {fault}, so it matches no file of the working directory"));
+                problems.push(problem.help("write it relative to the working directory"));
+            }
+            (_, Ok(inside)) if inside != glob => {
+                let right = if glob.ends_with('/') { format!("{inside}/**") } else { inside };
+                let problem = item.error(format!("`{glob}` matches no file of the working directory"));
+                problems.push(problem.suggest(Some(&right)));
+            }
+            _ => taken_files.push(glob),
         }
     }
     let takes_fixture = fields.boolean("take_fixture", problems).unwrap_or_default();

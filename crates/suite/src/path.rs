@@ -17,7 +17,10 @@ pub fn near(path: &Path, written: &str) -> Option<String> {
     let name = path.file_name()?.to_str()?;
     let entries = std::fs::read_dir(path.parent()?).ok()?.flatten();
     let names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
-    let near = model::nearest(name, names.iter().map(String::as_str)).filter(|near| *near != name)?;
+    // The ending of a name does not make it similar.
+    let stem = |name: &str| name.split('.').next().unwrap_or(name).to_owned();
+    let is_similar = |other: &&str| *other != name && model::nearest(&stem(name), [&*stem(other)]).is_some();
+    let near = model::nearest(name, names.iter().map(String::as_str).filter(is_similar))?;
     Some(format!("{}{near}", written.strip_suffix(name)?))
 }
 
@@ -68,6 +71,8 @@ mod tests {
         std::fs::write(folder.path().join("cities.csv"), "").unwrap();
         assert_eq!(near(&folder.path().join("cites.csv"), "../data/cites.csv").as_deref(), Some("../data/cities.csv"));
         assert_eq!(near(&folder.path().join("people.csv"), "people.csv"), None);
+        std::fs::write(folder.path().join("a.yaml"), "").unwrap();
+        assert_eq!(near(&folder.path().join("x.yaml"), "x.yaml"), None);
         assert_eq!(near(&folder.path().join("cities.csv"), "cities.csv"), None);
         assert_eq!(near(Path::new("/none/at/all.csv"), "all.csv"), None);
     }

@@ -29,6 +29,10 @@ impl Script {
 
 fn script(node: &Node, problems: &mut Problems) -> Option<Script> {
     const SYNONYMS: [(&str, &str); 3] = [("responses", "steps"), ("messages", "steps"), ("turns", "steps")];
+    if matches!(node.kind, NodeKind::List(_)) {
+        problems.push(node.error("a script must be a map, not a list").help("write `steps:` above the list"));
+        return None;
+    }
     let mut fields = Fields::of(node, "a script", problems)?.with_synonyms(&SYNONYMS);
     let main = match node.get("conversations") {
         Some(_) => fields.get("steps"),
@@ -438,7 +442,7 @@ steps:
     #[test]
     fn unplayable_steps_are_errors() {
         let first = |text: &str| problems(text).swap_remove(0);
-        assert_eq!(first("[]"), "1:1: a script must be a map, not a list");
+        assert_eq!(first("[]"), "1:1: a script must be a map, not a list / write `steps:` above the list");
         assert_eq!(first("{step: []}"), "1:2: unknown key `step` in a script / did you mean `steps`?");
         assert_eq!(problems("responses: []"), ["1:1: unknown key `responses` in a script / did you mean `steps`?"]);
         assert_eq!(

@@ -91,7 +91,10 @@ pub fn misnamed(directory: &Path, cwd: &Path) -> Problems {
         let right = near(&name).filter(|_| has_settings(&directory.join(&name)))?;
         let problem = Diagnostic::error("this file is not read as the configuration because of its name");
         let problem = problem.at(Excerpt::of_file(shown(&directory.join(&name), cwd)));
-        Some(problem.help(format!("did you mean `{right}`?")))
+        Some(match name.ends_with(".toml") {
+            true => problem.help(format!("write the settings as YAML, in a file called `{right}`")),
+            false => problem.help(format!("did you mean `{right}`?")),
+        })
     };
     names_in(directory).into_iter().filter_map(report).collect()
 }

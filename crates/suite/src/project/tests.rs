@@ -56,11 +56,11 @@ fn a_configuration_with_a_name_that_is_nearly_right_is_reported() {
         assert_eq!(project.is_unread, right.is_some(), "{name}");
         assert!(problems.iter().all(model::Diagnostic::is_error), "{name}");
         let helps: Vec<String> = problems.iter().flat_map(|problem| problem.help.clone()).collect();
-        assert_eq!(
-            helps,
-            right.map(|right| format!("did you mean `{right}`?")).into_iter().collect::<Vec<_>>(),
-            "{name}"
-        );
+        let expected = right.map(|right| match name.ends_with(".toml") {
+            true => format!("write the settings as YAML, in a file called `{right}`"),
+            false => format!("did you mean `{right}`?"),
+        });
+        assert_eq!(helps, expected.into_iter().collect::<Vec<_>>(), "{name}");
     }
 }
 

@@ -134,7 +134,7 @@ impl Answers {
     pub(super) fn beyond(&self, cases: usize) -> Option<Diagnostic> {
         let is_from_zero = self.by_index.contains_key(&0) || !self.by_case.is_empty();
         let (index, place) = self.last_index.as_ref().filter(|(index, _)| is_from_zero && *index >= cases)?;
-        let problem = Diagnostic::warning(format!("no case has the position {index}, so this line is not used"));
+        let problem = Diagnostic::warning(format!("no loaded case has the position {index}, so this line is not used"));
         let last = cases.saturating_sub(1);
         Some(problem.at(place.clone()).help(format!("positions count from 0, so the last one here is at most {last}")))
     }
@@ -271,7 +271,7 @@ mod tests {
         assert_eq!(answers.find("z", None, 1, 1), Some(0), "the position in the plan is the fallback");
         assert_eq!(answers.beyond(2), None);
         let problem = answers.beyond(1).unwrap();
-        assert_eq!(problem.to_string(), "answers.jsonl:1:2: no case has the position 1, so this line is not used");
+        assert_eq!(problem.to_string(), "answers.jsonl:1:2: no loaded case has the position 1, so this line is not used");
     }
 
     #[test]

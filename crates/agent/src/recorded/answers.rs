@@ -271,7 +271,10 @@ mod tests {
         assert_eq!(answers.find("z", None, 1, 1), Some(0), "the position in the plan is the fallback");
         assert_eq!(answers.beyond(2), None);
         let problem = answers.beyond(1).unwrap();
-        assert_eq!(problem.to_string(), "answers.jsonl:1:2: no loaded case has the position 1, so this line is not used");
+        assert_eq!(
+            problem.to_string(),
+            "answers.jsonl:1:2: no loaded case has the position 1, so this line is not used"
+        );
     }
 
     #[test]

@@ -66,7 +66,6 @@ mod tool_rule;
 mod traces;
 mod transcript;
 mod turn;
-mod untold;
 mod vendor;
 
 use std::path::{Path, PathBuf};

@@ -16,7 +16,7 @@ mod text;
 use std::path::Path;
 use std::sync::Arc;
 
-use model::{Case, Diagnostic, Node};
+use model::{Case, Diagnostic, Excerpt, Node};
 use sandbox::{BoxFuture, Breakage, Host};
 
 use self::body::{Body, MessageContext};
@@ -26,7 +26,6 @@ use self::started::Launch;
 use super::{Agent, CaseContext, Configured, Description, RunState, SessionContext, joined};
 use crate::session::Session;
 use crate::traces::exporter_variables;
-use crate::untold::{untold, untold_prompt};
 
 pub(crate) use self::started::StartedPrograms;
 
@@ -79,7 +78,7 @@ impl Agent for Http {
             return Vec::new();
         }
         let mut problems = unreached(context, &settings.body);
-        problems.extend(untold_skill(context.case).or_else(|| untold_prompt(context.case, WHO)));
+        problems.extend(untold_skill(context.case));
         if let (Some(start), Some(config)) = (&settings.start, context.config) {
             problems.extend(start.missing_file(&config.directory, config.node.get("start")));
         }
@@ -144,14 +143,13 @@ fn written_url(argument: &str) -> String {
     if argument.starts_with("//") { format!("http:{argument}") } else { argument.to_owned() }
 }
 
-/// These agents, in messages.
-const WHO: &str = "an agent behind HTTP";
-
 /// Returns a warning about a skill under test, because the agent has no place in which it could find it. The warning
 /// is the same for every case in a file.
 fn untold_skill(case: &Case) -> Option<Diagnostic> {
     let skill = case.subject.installed().filter(|skill| skill.directory.is_some())?;
-    let problem = untold(&format!("the `{}` skill", skill.name), WHO, case);
+    let message =
+        format!("the `{}` skill is not passed to an agent behind HTTP, so this tests the agent without it", skill.name);
+    let problem = Diagnostic::warning(message).at(Excerpt::of_file(Arc::clone(&case.source.file)));
     Some(problem.help("run the suite with an agent that reads skills"))
 }
 

@@ -27,7 +27,6 @@ use super::step_recorder::StepRecorder;
 use super::{Agent, CaseContext, Configured, Description, RunState, SessionContext, joined};
 use crate::session::Session;
 use crate::traces::Inbox;
-use crate::untold::untold_prompt;
 
 /// Folder of its skills, relative to the working directory: the folder that several agents share.
 const SKILLS: &str = ".agents/skills";
@@ -84,8 +83,7 @@ impl Agent for Subprocess {
         let Some(config) = config else { return Vec::new() };
         let node = context.config.map(|configured| &configured.node);
         let folder = node.and_then(|node| missing_folder(&config, project, node, context.case));
-        let missing = folder.or_else(|| missing_in_sandbox(&config, project, command, context.case));
-        missing.into_iter().chain(untold_prompt(context.case, "a `subprocess` agent")).collect()
+        folder.or_else(|| missing_in_sandbox(&config, project, command, context.case)).into_iter().collect()
     }
 
     fn model_variables(&self, context: &SessionContext) -> Vec<(String, String)> {

@@ -24,6 +24,8 @@ pub(super) struct Answers {
     by_case: HashMap<String, Vec<usize>>,
     /// Lines by the case's position in its file.
     by_index: HashMap<usize, Vec<usize>>,
+    /// True if a line names neither a case nor a position.
+    any_by_order: bool,
     /// The greatest position that a line names, and its place.
     last_index: Option<(usize, Excerpt)>,
     /// Number of cases for which a similar name was searched.
@@ -119,7 +121,7 @@ impl Answers {
         match (&answer.case, answer.index) {
             (Some(case), _) => self.by_case.entry(case.clone()).or_default().push(at),
             (None, Some(index)) => self.by_index.entry(index).or_default().push(at),
-            (None, None) => {}
+            (None, None) => self.any_by_order = true,
         }
         self.lines.push(answer);
     }
@@ -127,6 +129,12 @@ impl Answers {
     /// Must be called once all files were read.
     pub(super) fn finish(&mut self) {
         self.is_broken = self.problems.iter().any(Diagnostic::is_error);
+    }
+
+    /// Returns `true` if a line may answer `case`, whose position is `index` in its file and `position` in the plan. If
+    /// there are lines without either, only the trial of a case beyond them is broken.
+    pub(super) fn may_answer(&self, case: &str, index: Option<usize>, position: usize) -> bool {
+        self.any_by_order || self.find(case, index, position, 1).is_some()
     }
 
     /// Returns a warning if a line is for a position that none of the `cases` has that were loaded. If no line is for the

@@ -148,8 +148,8 @@ impl Agent for Recorded {
         let answers =
             context.state.answers.known(&context.state.cwd, Path::new(context.argument.unwrap_or_default())).ok()?;
         let (case, index) = (&context.case.id, context.case.position);
-        answers.find(case, index, context.position, 1)?;
-        Some(answers.number_of(case, index.unwrap_or(context.position)) as u64)
+        let number = answers.number_of(case, index.unwrap_or(context.position)) as u64;
+        answers.may_answer(case, index, context.position).then_some(number)
     }
 
     fn check(&self, context: &CaseContext<'_>) -> Vec<Diagnostic> {
@@ -160,9 +160,8 @@ impl Agent for Recorded {
         if let Some(problem) = answers.misnamed(&case.id) {
             return vec![problem];
         }
-        let is_answered = answers.find(&case.id, case.position, context.position, 1).is_some();
         // The missing answer may be in a line that could not be read.
-        if is_answered || answers.is_broken {
+        if answers.may_answer(&case.id, case.position, context.position) || answers.is_broken {
             let shorter = answers.shorter_than(case, case.position.unwrap_or(context.position), file);
             return answers.beyond(context.cases).into_iter().chain(shorter).collect();
         }

@@ -101,8 +101,12 @@ impl<'a> Builder<'a> {
                 {
                     let lost = self.source.text[at..].lines().next().unwrap_or_default();
                     let message = format!("`{lost}` is a comment, so the text ends before it");
+                    // After a word, and in a text that nothing depends on, it may be meant as one.
+                    let is_harmless = !value.contains(' ') || self.is_description();
+                    let problem = if is_harmless { Diagnostic::warning(message) } else { Diagnostic::error(message) };
+                    let problem = problem.at(self.source.excerpt(Span::new(at, at + lost.len())));
                     let help = "put the text into quotes; if it is a comment, write a space after `#`";
-                    self.error(Span::new(at, at + lost.len()), message, Some(help));
+                    self.problems.push(problem.help(help));
                 }
                 if style == ScalarStyle::Plain {
                     self.doubt_items(span);
@@ -124,6 +128,12 @@ impl<'a> Builder<'a> {
             Event::Alias(id) => self.alias(id, span),
             _ => true,
         }
+    }
+
+    /// Returns `true` if the next value is that of a key `description`.
+    fn is_description(&self) -> bool {
+        let body = self.open.last().map(|open| &open.body);
+        matches!(body, Some(Body::Map { key: Some(Key::Name(name)), .. }) if name.value == "description")
     }
 
     fn begin(&mut self, span: Span, style: StructureStyle, anchor: usize, tag: Option<&Tag>, body: Body) -> bool {

@@ -70,6 +70,14 @@ fn text_cut_off_by_a_comment_is_an_error_at_the_comment() {
         "{}",
         checked.output()
     );
+    let harmless = case.replace(" #5", "").replace("turns:", "name: c #todo\ndescription: about order #5\nturns:");
+    project.write("tests/order.yaml", &harmless);
+    let checked = project.run(&["check", "tests", "--agent", "fake"]).exits(0);
+    assert!(
+        checked.err.contains("`#5` is a comment") && checked.err.contains("`#todo` is a comment"),
+        "{}",
+        checked.err
+    );
 }
 
 #[test]

@@ -93,10 +93,11 @@ fn directory(path: &Path) -> &Path {
 }
 
 /// All formats that are recognised by content; the first that recognises a file reads it.
-pub static FORMATS: [Format; 7] = [
+pub static FORMATS: [Format; 8] = [
     mcp::MCP,
     vally::VALLY,
     waza::WAZA,
+    promptfoo::PROMPTFOO,
     dataset::DATASET,
     scenario::SCENARIO,
     conversation::CONVERSATION,
@@ -151,8 +152,14 @@ fn skip_others<'c>(cases: impl IntoIterator<Item = &'c mut Case>, reason: &str) 
 }
 
 /// All formats that are recognised by name.
-pub static NAMED: [NamedFormat; 6] =
-    [fixtures::FIXTURES, code::CODE, plugin_eval::PLUGIN_EVAL, trigger::TRIGGER, promptfoo::PROMPTFOO, harbor::HARBOR];
+pub static NAMED: [NamedFormat; 6] = [
+    fixtures::FIXTURES,
+    code::CODE,
+    plugin_eval::PLUGIN_EVAL,
+    trigger::TRIGGER,
+    promptfoo::PROMPTFOO_CONFIG,
+    harbor::HARBOR,
+];
 
 /// Returns the format of files with a name like the one at `path`, and the name of its suite.
 pub fn named(path: &Path) -> Option<(&'static NamedFormat, &str)> {

@@ -19,13 +19,35 @@ use model::decode::Problems;
 use model::{Case, Diagnostic, Node, Source, Span};
 
 use self::reading::Reading;
-use super::{NamedFormat, file_name};
+use super::{Format, NamedFormat, SuiteFile, file_name};
 use crate::document::{self, Language};
 use crate::library::Library;
 use crate::module_tree::{self, Tree};
 
-/// The `promptfoo` format.
-pub const PROMPTFOO: NamedFormat = NamedFormat {
+/// The `promptfoo` format in files with any name, which promptfoo gets with `-c`.
+pub const PROMPTFOO: Format = Format {
+    name: NAME,
+    mark: "a configuration of promptfoo: a map with `prompts` and `providers` or `targets`",
+    fails_alone: true,
+    is_meant: |text| {
+        let has = |key: &str| text.lines().any(|line| line.strip_prefix(key).is_some_and(|rest| rest.starts_with(':')));
+        has("prompts") && (has("providers") || has("targets"))
+    },
+    resembles: recognises,
+    recognises,
+    read: |file, library, problems| {
+        let reading = Reading::new(file.path, library);
+        cases(reading, Some(file.root), &file.root.source, problems)
+    },
+};
+
+fn recognises(file: &SuiteFile<'_>) -> bool {
+    let has = |key: &str| file.root.get(key).is_some();
+    has("prompts") && (has("providers") || has("targets"))
+}
+
+/// The `promptfoo` format in files with its name.
+pub const PROMPTFOO_CONFIG: NamedFormat = NamedFormat {
     name: NAME,
     tool: Some("promptfoo"),
     mark: "a configuration of promptfoo, called `promptfooconfig.yaml`, or with `.json`, `.js` or `.ts` at its end",
@@ -51,8 +73,18 @@ const ENDINGS: [&str; 9] = ["yaml", "yml", "json", "js", "cjs", "mjs", "ts", "ct
 fn read(path: &Path, source: &Arc<Source>, library: &Library, problems: &mut Problems) -> Vec<Arc<Case>> {
     let mut reading = Reading::new(path, library);
     let root = root(path, source, library, &mut reading.found);
-    let mut cases = root.map(|root| reading.cases(&root)).unwrap_or_default();
-    let Reading { keys, found, .. } = reading;
+    cases(reading, root.as_ref(), source, problems)
+}
+
+/// Returns the cases of the configuration `root`, which is `None` if it cannot be read.
+fn cases(
+    mut reading: Reading<'_>,
+    root: Option<&Node>,
+    source: &Arc<Source>,
+    problems: &mut Problems,
+) -> Vec<Arc<Case>> {
+    let mut cases = root.map(|root| reading.cases(root)).unwrap_or_default();
+    let Reading { keys, found, library, .. } = reading;
     library.cover(keys.finish(&source.path, NAME));
     let (errors, others): (Problems, Problems) = found.into_iter().partition(Diagnostic::is_error);
     problems.extend(others);

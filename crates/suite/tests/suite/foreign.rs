@@ -303,6 +303,19 @@ fn a_judge_is_told_how_several_targets_belong_together() {
 }
 
 #[test]
+fn a_configuration_of_promptfoo_may_have_any_name() {
+    let scratch = Scratch::new();
+    let config = "prompts: ['Say {{x}}']\nproviders: [echo]\ntests: [{ vars: { x: a }, assert: [{ type: contains, value: a }] }]\n";
+    std::fs::write(scratch.root().join("capitals.yaml"), config).unwrap();
+    let loaded = scratch.load(&["capitals.yaml"]);
+    let [suite] = &*loaded.suites else { panic!("{:?}", loaded.diagnostics) };
+    assert_eq!((&*suite.name, suite.format, &*suite.cases[0].messages[0].text), ("capitals", "promptfoo", "Say a"));
+    // Too broken to be parsed.
+    std::fs::write(scratch.root().join("capitals.yaml"), "prompts: [a]\nproviders: [echo\n").unwrap();
+    assert_eq!(scratch.load(&["capitals.yaml"]).suites[0].format, "promptfoo");
+}
+
+#[test]
 fn providers_become_agents_and_an_agent_of_the_run_replaces_them() {
     let scratch = Scratch::new();
     let config = std::fs::read_to_string(folder().join("promptfoo/provider-http.yaml")).unwrap();

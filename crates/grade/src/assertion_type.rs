@@ -40,7 +40,18 @@ pub struct Assertion {
     pub pass: Example,
     /// Example that does not meet the assertion.
     pub fail: Example,
+    /// Part of a trial that it is about, if only some agents report it.
+    pub reported: Option<Reported>,
     pub(crate) form: Form,
+}
+
+/// Part of a trial that only some agents report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reported {
+    /// Calls of tools.
+    ToolCalls,
+    /// Requests for permission.
+    Permissions,
 }
 
 /// Positional argument: of `assert.contains(reply, "hello")`, or of the short form `contains: hello`, whose value is
@@ -126,7 +137,8 @@ impl Assertion {
 
     const fn of(name: &'static str, parameters: &'static [Parameter], form: Form) -> Self {
         let example = Example { assertion: nothing_written, story: EvidenceBuilder::new };
-        Self { name, aliases: &[], parameters, summary: "", fields: &[], pass: example, fail: example, form }
+        let (pass, fail) = (example, example);
+        Self { name, aliases: &[], parameters, summary: "", fields: &[], pass, fail, reported: None, form }
     }
 
     pub(crate) const fn aliases(self, aliases: &'static [&'static str]) -> Self {
@@ -139,6 +151,11 @@ impl Assertion {
 
     pub(crate) const fn fields(self, fields: &'static [Field]) -> Self {
         Self { fields, ..self }
+    }
+
+    /// Sets the part of a trial that it is about.
+    pub(crate) const fn reported(self, reported: Reported) -> Self {
+        Self { reported: Some(reported), ..self }
     }
 
     pub(crate) const fn parameters(self, parameters: &'static [Parameter]) -> Self {

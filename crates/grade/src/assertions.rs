@@ -140,6 +140,8 @@ mod tests {
             let names = [&[assertion.name], assertion.aliases].concat();
             assert!(names.iter().all(|name| find(name).is_some_and(|found| found.name == assertion.name)), "{names:?}");
             assert_eq!(find(&assertion.code_name()).map(|found| found.name), Some(assertion.name));
+            let is_of_tool = assertion.fields.iter().any(|field| field.name == "tool");
+            assert!(!is_of_tool || assertion.reported.is_some(), "{}", assertion.name);
             for parameter in assertion.parameters {
                 let (Parameter::Value(name) | Parameter::Map(name)) = parameter else { continue };
                 assert!(assertion.fields.iter().any(|field| field.name == *name), "{} {name}", assertion.name);

@@ -17,7 +17,7 @@ use crate::arguments::{self, COMMON};
 use crate::assertion::expect::cannot_fail;
 use crate::assertion::integrity_clean::{self, IntegrityClean};
 use crate::assertion::side_effect_contract::{CONTRACT_TITLE, Contract};
-use crate::assertion_type::{Assertion, Form};
+use crate::assertion_type::{Assertion, Form, Reported};
 use crate::assertions::{ASSERTIONS, find, snake_case};
 use crate::context::{Context, KnownTools};
 use crate::contradiction;
@@ -31,21 +31,6 @@ use crate::matcher::{Judgement, Matcher};
 use crate::promptfoo;
 use crate::reading::{Reading, SYNONYMS, tool_pattern};
 use crate::verdict::Verdict;
-
-/// Assertions about the calls of tools that an agent makes.
-const OF_TOOLS: [&str; 11] = [
-    "tool_called",
-    "no_tool_called",
-    "tool_call_sequence",
-    "command_ran",
-    "command_not_ran",
-    "mcp_called",
-    "mcp_not_called",
-    "skill_used",
-    "skill_not_used",
-    "retries_at_most",
-    "no_loop",
-];
 
 /// Compiled assertion, ready to judge evidence. Cheap to clone, and usable from any thread.
 #[derive(Debug, Clone)]
@@ -143,6 +128,11 @@ impl Check {
         self.source.excerpt()
     }
 
+    /// Returns the part of a trial that it is about, if only some agents report it.
+    pub fn reported(&self) -> Option<Reported> {
+        find(self.kind)?.reported
+    }
+
     /// Returns `true` if it is written in natural language.
     pub fn is_claim(&self) -> bool {
         find(self.kind).is_some_and(Assertion::is_claim)
@@ -214,7 +204,7 @@ impl Check {
             return None;
         };
         let what = format!("`{}`", assertion.name);
-        if context.known_tools == KnownTools::Only(&[]) && OF_TOOLS.contains(&assertion.name) {
+        if context.known_tools == KnownTools::Only(&[]) && assertion.reported == Some(Reported::ToolCalls) {
             let message = format!("{what} is about tools that the agent calls, and this agent calls none");
             let problem = Diagnostic::warning(message).at(place.excerpt());
             problems.push(problem.help("in the suite of an MCP server, `call` names the tool that is called"));

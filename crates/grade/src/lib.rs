@@ -95,7 +95,7 @@ mod yaml;
 
 pub use assertion::skill_used::is_used;
 pub use assertion::{ran_nothing, schema_errors};
-pub use assertion_type::{Assertion, Field, Parameter};
+pub use assertion_type::{Assertion, Field, Parameter, Reported};
 pub use assertions::{ASSERTIONS, find};
 pub use check::{Check, claim, compile, grade, mistake, nothing_asserted};
 pub use consult::{consult, shown_to_judge};

@@ -12,6 +12,7 @@ use crate::shell::{self, Simple};
 const SHOWN: usize = 10;
 
 pub(crate) const ASSERTION: Assertion = Assertion::written("command_ran", |reading| parse(reading, true))
+    .reported(Reported::ToolCalls)
     .summary("The agent ran a command.")
     .fields(&[Field::required("command", "string", "The program and its relevant arguments."), TITLE])
     .parameters(&[Parameter::Value("command")])
@@ -26,6 +27,7 @@ pub(crate) const ASSERTION: Assertion = Assertion::written("command_ran", |readi
 
 pub(crate) const NEGATION: Assertion = Assertion::written("command_not_ran", |reading| parse(reading, false))
     .aliases(&["no_command_ran"])
+    .reported(Reported::ToolCalls)
     .summary("The agent did not run a command.")
     .fields(&[Field::required("command", "string", "The program and its relevant arguments."), TITLE])
     .parameters(&[Parameter::Value("command")])

@@ -24,6 +24,7 @@ const SERVER: Field = Field::required(
 const TOOL: Field = Field::optional("tool", "string", "Name of the tool, as the server has it.").or("any tool");
 
 pub(crate) const ASSERTION: Assertion = Assertion::written("mcp_called", |reading| parse(reading, true))
+    .reported(Reported::ToolCalls)
     .summary("The agent called a tool of an MCP server.")
     .fields(&[
         SERVER,
@@ -43,6 +44,7 @@ pub(crate) const ASSERTION: Assertion = Assertion::written("mcp_called", |readin
     );
 
 pub(crate) const NEGATION: Assertion = Assertion::written("mcp_not_called", |reading| parse(reading, false))
+    .reported(Reported::ToolCalls)
     .summary("The agent did not call a tool of an MCP server, or not with these arguments.")
     .fields(&[SERVER, TOOL, ARGS_MATCH])
     .parameters(&[Parameter::Value("server"), Parameter::Value("tool"), Parameter::Map("args_match")])

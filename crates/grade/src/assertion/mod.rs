@@ -56,7 +56,7 @@ pub(crate) mod turn_budget;
 pub(crate) mod turn_count_at_most;
 pub(crate) mod valid_json;
 
-use crate::assertion_type::{Assertion, Field, JUDGES, Parameter, TITLE};
+use crate::assertion_type::{Assertion, Field, JUDGES, Parameter, Reported, TITLE};
 
 pub(crate) use budget::warned as over_budget;
 pub use command::ran_nothing;

@@ -9,6 +9,7 @@ use crate::call_pattern::unreported_calls;
 const MAX: u64 = 3;
 
 pub(crate) const ASSERTION: Assertion = Assertion::written("no_loop", parse)
+    .reported(Reported::ToolCalls)
     .summary("The agent did not repeat the same tool call over and over.")
     .fields(&[Field::optional(
         "max",

@@ -8,6 +8,7 @@ use crate::pattern::RegexBudget;
 pub(crate) const ASSERTION: Assertion =
     Assertion::written("no_tool_called", |reading| Some(Arc::new(NoToolCalled { unwanted: reading.call_pattern()? })))
         .aliases(&["tool_not_called"])
+        .reported(Reported::ToolCalls)
         .summary("The agent did not call a tool, or not with these arguments.")
         .fields(&[TOOL, ARGS_MATCH])
         .parameters(&[Parameter::Value("tool"), Parameter::Map("args_match")])

@@ -13,6 +13,7 @@ pub(super) const NOT_REPORTED: &str = "the agent does not report its requests fo
 pub(crate) const ASSERTION: Assertion = Assertion::written("permission_asked", |reading| {
     Some(Arc::new(PermissionAsked { wanted: reading.call_pattern()?, should_ask: true }))
 })
+.reported(Reported::Permissions)
 .summary("The agent asked for permission to use a tool.")
 .fields(&[TOOL, ARGS_MATCH])
 .parameters(&[Parameter::Value("tool"), Parameter::Map("args_match")])
@@ -25,6 +26,7 @@ pub(crate) const ASSERTION: Assertion = Assertion::written("permission_asked", |
 pub(crate) const NEGATION: Assertion = Assertion::written("permission_not_asked", |reading| {
     Some(Arc::new(PermissionAsked { wanted: reading.call_pattern()?, should_ask: false }))
 })
+.reported(Reported::Permissions)
 .summary("The agent did not ask for permission to use a tool.")
 .fields(&[TOOL, ARGS_MATCH])
 .parameters(&[Parameter::Value("tool"), Parameter::Map("args_match")])

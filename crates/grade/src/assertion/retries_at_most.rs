@@ -8,6 +8,7 @@ use super::prelude::*;
 use crate::call_pattern::unreported_calls;
 
 pub(crate) const ASSERTION: Assertion = Assertion::written("retries_at_most", parse)
+    .reported(Reported::ToolCalls)
     .summary("The agent retried each failed model request and each failed tool call at most this number of times.")
     .fields(&[Field::required("max", "whole number", "Maximum number of retries.")])
     .parameters(&[Parameter::Value("max")])

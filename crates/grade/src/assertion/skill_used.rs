@@ -10,6 +10,7 @@ use crate::skill_use::{
 
 pub(crate) const SKILL_USED: Assertion =
     Assertion::written("skill_used", |reading| parse(reading, Definition::Skill, true))
+        .reported(Reported::ToolCalls)
         .summary("The agent used a skill.")
         .fields(&[Field::required("skill", "string", "Exact name of the skill, such as `release-notes`.")])
         .parameters(&[Parameter::Value("skill")])
@@ -22,6 +23,7 @@ pub(crate) const SKILL_USED: Assertion =
 pub(crate) const SKILL_NOT_USED: Assertion =
     Assertion::written("skill_not_used", |reading| parse(reading, Definition::Skill, false))
         .aliases(&["no_skill_used"])
+        .reported(Reported::ToolCalls)
         .summary("The agent did not use a skill.")
         .fields(&[Field::required("skill", "string", "Exact name of the skill, such as `release-notes`.")])
         .parameters(&[Parameter::Value("skill")])
@@ -33,6 +35,7 @@ pub(crate) const SKILL_NOT_USED: Assertion =
 
 pub(crate) const SUB_AGENT_USED: Assertion =
     Assertion::written("sub_agent_used", |reading| parse(reading, Definition::SubAgent, true))
+        .reported(Reported::ToolCalls)
         .summary("The agent delegated a task to a sub-agent.")
         .fields(&[Field::required("sub_agent", "string", "Exact name of the sub-agent, such as `reviewer`.")])
         .parameters(&[Parameter::Value("sub_agent")])
@@ -44,6 +47,7 @@ pub(crate) const SUB_AGENT_USED: Assertion =
 
 pub(crate) const SUB_AGENT_NOT_USED: Assertion =
     Assertion::written("sub_agent_not_used", |reading| parse(reading, Definition::SubAgent, false))
+        .reported(Reported::ToolCalls)
         .summary("The agent did not delegate a task to a sub-agent.")
         .fields(&[Field::required("sub_agent", "string", "Exact name of the sub-agent, such as `reviewer`.")])
         .parameters(&[Parameter::Value("sub_agent")])

@@ -9,6 +9,7 @@ use crate::pattern::RegexBudget;
 use crate::reading::tool_pattern;
 
 pub(crate) const ASSERTION: Assertion = Assertion::written("tool_call_sequence", parse)
+    .reported(Reported::ToolCalls)
     .summary("The agent made a sequence of tool calls.")
     .fields(&[
         Field::required(

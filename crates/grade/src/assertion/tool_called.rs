@@ -6,6 +6,7 @@ use crate::call_pattern::{CallPattern, missed, unknown_calls};
 use crate::pattern::RegexBudget;
 
 pub(crate) const ASSERTION: Assertion = Assertion::written("tool_called", parse)
+    .reported(Reported::ToolCalls)
     .summary("The agent called a tool, optionally with matching arguments.")
     .fields(&[
         TOOL,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use agent::{AGENTS, Agent, CaseContext, Configured};
-use grade::Check;
+use grade::{Check, Reported};
 use model::{
     Case, Diagnostic, Excerpt, Having, Node, SKILLS_ONLY, Severity, Suite, WITH_SKILL, WITHOUT_SKILL, nearest,
 };
@@ -16,9 +16,6 @@ use super::variant::Variant;
 
 /// Name of the format of suites that test MCP servers, and of the agent that is one.
 const SERVERS: &str = "mcp";
-
-/// Assertions about requests for permission.
-const PERMISSIONS: [&str; 3] = ["permission_asked", "permission_not_asked", "honoured_denial"];
 
 /// An agent found by its name.
 pub(super) struct ResolvedAgent<'w> {
@@ -230,7 +227,7 @@ impl Planner<'_> {
         if !is_known || agent.description().reports_permissions || agent.description().is_replay {
             return;
         }
-        for check in checks.iter().filter(|check| PERMISSIONS.contains(&check.kind())) {
+        for check in checks.iter().filter(|check| check.reported() == Some(Reported::Permissions)) {
             let kind = check.kind();
             let message =
                 format!("`{kind}` is undecided: `{}` does not report its requests for permission", agent.name());

@@ -11,6 +11,9 @@ use crate::assertions::snake_case;
 /// The field with the arguments of a call.
 const ARGS_MATCH: &str = "args_match";
 
+/// Option of other programs for the number of calls.
+const TIMES: &str = "times";
+
 /// Keys that every assertion has in addition to its own fields.
 pub(crate) const COMMON: [&str; 4] = ["id", "type", "weight", "title"];
 
@@ -70,11 +73,16 @@ pub(crate) fn doubtful(spec: &AssertionSpec, assertion: &Assertion) -> Option<Di
     let NodeKind::Map(entries) = &value.kind else { return None };
     let is_option = |(key, _): &(Spanned<String>, Node)| {
         let name = snake_case(&key.value);
-        assertion.fields.iter().any(|field| !field.required && field.name == name && name != ARGS_MATCH)
+        let is_field = |field: &Field| !field.required && field.name == name && name != ARGS_MATCH;
+        name == TIMES || assertion.fields.iter().any(is_field)
     };
+    let has_times = entries.iter().any(|(key, _)| key.value == TIMES);
     let help = match entries.as_slice() {
         [(key, inner)] if matches!((&*key.value, &inner.kind), ("args" | "arguments", NodeKind::Map(_))) => {
             in_its_place(&key.value)
+        }
+        [_, ..] if entries.iter().all(is_option) && has_times => {
+            "options follow the arguments, as in `{}, { min: 2, max: 2 }` for two calls".to_owned()
         }
         [_, ..] if entries.iter().all(is_option) => "options follow the arguments: write `{}` before them".to_owned(),
         _ => return None,
@@ -100,12 +108,14 @@ fn says_nothing(value: &Node, assertion: &Assertion) -> bool {
 fn not_an_argument(value: &Node, assertion: &Assertion) -> Option<Diagnostic> {
     let first = assertion.fields.iter().find(|field| field.required).or(assertion.fields.first());
     let name = assertion.name;
+    let is_flag = first.is_none_or(|first| !first.required && !first.holds.contains("false"));
+    let has_own_fields = assertion.parameters == [Parameter::Fields];
     match &value.kind {
-        _ if assertion.parameters != [Parameter::Fields] => None,
-        NodeKind::Bool(false) => {
+        NodeKind::Bool(false) if has_own_fields || is_flag => {
             let problem = value.error(format!("`{name}: false` does not deny `{name}`"));
             Some(problem.help("remove the assertion, or write the one that denies it"))
         }
+        _ if !has_own_fields => None,
         NodeKind::Null | NodeKind::Bool(_) | NodeKind::Map(_) => None,
         _ if first.is_none_or(|first| *first == TITLE) => {
             Some(value.error(format!("`{name}` takes no value")).help(format!("write `{name}` alone, without `:`")))

@@ -1,6 +1,6 @@
 //! `tool_call_sequence`: tools were called in an order, with any other calls between them.
 
-use model::{Capture, decode};
+use model::{Capture, Node, decode};
 
 use super::CAPTURE_MAX_CHARS;
 use super::prelude::*;
@@ -75,7 +75,7 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
     let steps_node = steps?;
     if let Some(tool) = steps_node.as_str() {
         let problem = steps_node.error("`sequence` must be a list, not a string");
-        reading.problems.push(problem.help(format!("write `[{}]`", as_steps(tool))));
+        reading.problems.push(problem.help(format!("write `[{}]`", as_steps(tool, steps_node))));
         return None;
     }
     let written = decode::list(steps_node, "`sequence`", reading.problems)?;
@@ -84,14 +84,19 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
     }
     let steps: Vec<Option<Step>> = written
         .iter()
-        .map(|node| {
+        .enumerate()
+        .map(|(index, node)| {
             if let Some(problem) = tool_pattern(node, "a step of `sequence`") {
                 reading.problems.push(problem.help("write `tool` with the exact name of a tool"));
                 return None;
             }
-            if let Some(tool) = node.as_str() {
-                let problem = node.error("a step of `sequence` must be a map, not a string");
-                reading.problems.push(problem.help(format!("write `{}`", as_steps(tool))));
+            if node.as_str().is_some() {
+                // Names in a row are one mistake.
+                if index.checked_sub(1).and_then(|before| written[before].as_str()).is_none() {
+                    let names: Vec<&str> = written[index..].iter().map_while(Node::as_str).collect();
+                    let problem = node.error("a step of `sequence` must be a map, not a string");
+                    reading.problems.push(problem.help(format!("write `{}`", as_steps(&names.join(", "), node))));
+                }
                 return None;
             }
             let mut step = reading.part(node, "a step of `sequence`")?;
@@ -108,12 +113,15 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
     Some(Arc::new(ToolCallSequence { steps, shown_chars }))
 }
 
-/// Returns the steps that the names of tools in `written` stand for: `Read > Edit`, `Read, Edit`.
-fn as_steps(written: &str) -> String {
+/// Returns the steps that the names of tools in `written`, which is at `node`, stand for: `Read > Edit`, `Read, Edit`.
+fn as_steps(written: &str, node: &Node) -> String {
+    // Code has only names in quotes.
+    let is_quoted = node.source.text.get(node.span.start()..).is_some_and(|text| text.starts_with(['"', '\'', '`']));
+    let quote = if is_quoted { "\"" } else { "" };
     let names = written.split(|c: char| c.is_whitespace() || matches!(c, ',' | ';' | '>' | '|' | '\u{2192}'));
     let names =
         names.map(|name| name.trim_end_matches(['-', '='])).filter(|name| !matches!(*name, "" | "then" | "and"));
-    names.map(|name| format!("{{ tool: {name} }}")).collect::<Vec<_>>().join(", ")
+    names.map(|name| format!("{{ tool: {quote}{name}{quote} }}")).collect::<Vec<_>>().join(", ")
 }
 
 /// Order of the first calls that match each step.

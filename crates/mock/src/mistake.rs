@@ -44,7 +44,7 @@ impl<'a> Scope<'a> {
 
     /// Adds the names of arguments in requirements. A name that is similar to one of them is doubtful.
     pub fn mentioning(self, names: impl IntoIterator<Item = &'a str>) -> Self {
-        Self { mentioned: names.into_iter().collect(), ..self }
+        Self { mentioned: names.into_iter().map(first).collect(), ..self }
     }
 
     /// Returns the scope of a program.
@@ -54,12 +54,15 @@ impl<'a> Scope<'a> {
 
     /// Returns the mistake in a path such as `filter.state` of an argument.
     pub fn check_argument(&self, path: &str) -> Option<Mistake> {
-        let (first, rest) = path.split_once('.').map_or((path, ""), |(first, _)| (first, &path[first.len()..]));
+        let first = first(path);
+        let rest = &path[first.len()..];
         let Some(arguments) = &self.arguments else { return self.check_mentioned(first, path, rest) };
         if arguments.contains(&first) {
             return None;
         }
         let near = nearest(first, arguments.iter().copied());
+        // Only placeholders have the word before the name.
+        let inner = path.strip_prefix("input.").filter(|inner| arguments.contains(&self::first(inner)));
         let message = match self.is_complete {
             true => format!("the call of a program has no `{first}`, only `args` and `line`"),
             false => format!("`input_schema` has no argument `{first}`"),
@@ -67,9 +70,9 @@ impl<'a> Scope<'a> {
         Some(Mistake {
             written: path.to_owned(),
             message,
-            suggestion: near.map(|near| format!("{near}{rest}")),
+            suggestion: inner.map(str::to_owned).or_else(|| near.map(|near| format!("{near}{rest}"))),
             // A schema is not enforced, so a call can have arguments that it does not list.
-            is_doubtful: near.is_none() && !self.is_complete,
+            is_doubtful: inner.or(near).is_none() && !self.is_complete,
         })
     }
 
@@ -110,7 +113,7 @@ impl<'a> Scope<'a> {
         let mistake = |(at, _): (usize, &str)| {
             let (before, after) = (&text[..at], &text[at + 1..]);
             let path = after.split_once('}').filter(|(_, after)| !after.starts_with('}'))?.0.strip_prefix("input.")?;
-            let first = path.split('.').next().unwrap_or(path);
+            let first = first(path);
             let is_inside = before.rfind("{{") > before.rfind("}}");
             let is_known = self.arguments.as_ref().unwrap_or(&self.mentioned).contains(&first);
             (is_known && !is_inside && !before.ends_with('{')).then(|| {
@@ -221,6 +224,11 @@ pub fn named_files(text: &str) -> Vec<(&str, &Path)> {
     files
 }
 
+/// Returns the name of the argument at the beginning of `path`.
+fn first(path: &str) -> &str {
+    path.split('.').next().unwrap_or(path)
+}
+
 /// Returns `true` for a path that does not leave its folder.
 fn is_inside(path: &str) -> bool {
     Path::new(path).components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
@@ -254,6 +262,7 @@ mod tests {
         for (text, message, suggestion, is_doubtful) in [
             ("{{input.stat}}", "`input_schema` has no argument `stat`".to_owned(), "{{input.state}}", false),
             ("{{input.fliter.a}}", "`input_schema` has no argument `fliter`".to_owned(), "{{input.filter.a}}", false),
+            ("{{input.input.state}}", "`input_schema` has no argument `input`".to_owned(), "{{input.state}}", false),
             ("{{input.project}}", "`input_schema` has no argument `project`".to_owned(), "", true),
             ("{{file:{input.stat}}}", "`input_schema` has no argument `stat`".to_owned(), "{input.state}", false),
             ("{{inputs.state}}", as_it_is("{{inputs.state}}"), "{{input.state}}", false),

@@ -285,6 +285,7 @@ fn answers(
 ) -> Vec<MockedAnswer> {
     let items = fields.list("answers", problems);
     let is_written = fields.get("answers").is_some();
+    guards::refuse_outside(fields, is_written, problems);
     // The keys of an answer are also read if there is a list, so that they are known.
     let mut own = Problems::new();
     let single = read(fields, directory, &mut own);

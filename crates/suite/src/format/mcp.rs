@@ -181,6 +181,7 @@ fn check(key: &'static str, node: &Node, shared: &Case, problems: &mut Problems)
                             message[name] = tools.into();
                         }
                     }
+                    problems.extend(tests_nothing(node));
                     if let Some(ms) = fields.duration_ms("call_timeout", problems) {
                         message["timeout_ms"] = ms.into();
                     }
@@ -204,6 +205,18 @@ fn check(key: &'static str, node: &Node, shared: &Case, problems: &mut Problems)
         messages: vec![UserMessage::text(message.to_string())],
         assertions: vec![spec],
         ..shared.clone()
+    })
+}
+
+/// Reports an `except` in `node` that has every tool of `only`.
+fn tests_nothing(node: &Node) -> Option<Diagnostic> {
+    let (NodeKind::List(only), NodeKind::List(except)) = (&node.get("only")?.kind, &node.get("except")?.kind) else {
+        return None;
+    };
+    let is_left_out = |tool: &Node| except.iter().any(|other| other.as_str() == tool.as_str());
+    (!only.is_empty() && only.iter().all(is_left_out)).then(|| {
+        let problem = Diagnostic::error("`except` has every tool of `only`, so no tool is tested");
+        problem.at(node.get("except").unwrap_or(node).excerpt()).help("remove `except`")
     })
 }
 

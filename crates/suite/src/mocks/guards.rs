@@ -1,6 +1,6 @@
 //! Reads requirements on the arguments of a call.
 
-use model::decode::Problems;
+use model::decode::{Fields, Problems};
 use model::{ArgumentGuard, Diagnostic, Node, NodeKind, REGEX_FLAGS, WantedArgument, wrong_flag};
 use script::Regex;
 
@@ -20,6 +20,22 @@ pub(super) fn read(node: &Node, what: &str, problems: &mut Problems) -> Vec<Argu
         _ => problems.push(node.error(format!("{what} must be a map of arguments, not {}", node.kind_name()))),
     }
     guards
+}
+
+/// Reports keys of the items of `answers` that are written in the tool or the program itself, whose `fields` these are.
+pub(super) fn refuse_outside(fields: &mut Fields<'_>, has_answers: bool, problems: &mut Problems) {
+    let outside: Vec<_> = ["when", "times"].into_iter().filter(|key| fields.key_span(key).is_some()).collect();
+    for key in outside.iter().copied() {
+        fields.get(key);
+    }
+    if let Some((key, span)) = outside.first().and_then(|key| Some((key, fields.key_span(key)?))) {
+        let help = match has_answers {
+            true => "write it into the items of `answers`".to_owned(),
+            false => format!("write `answers`, a list with an item that has `{key}` and the answer"),
+        };
+        let problem = Diagnostic::error(format!("`{key}` belongs to an item of `answers`"));
+        problems.push(problem.at(fields.node().source.excerpt(span)).help(help));
+    }
 }
 
 fn below(path: &str, node: &Node, guards: &mut Vec<ArgumentGuard>, problems: &mut Problems) {

@@ -227,20 +227,24 @@ impl Calls {
         let is_ours = |call: &&Awaitable| match call.kind {
             AwaitableKind::Reply => true,
             AwaitableKind::Result => !self.has_other_agent,
-            AwaitableKind::Claim => !self.has_other_assert,
+            // A method of its result is reported as such.
+            AwaitableKind::Claim => {
+                let is_other = |one: &UnknownName| one.span.start() == call.span.start();
+                !self.has_other_assert && !self.unknown.iter().any(is_other)
+            }
         };
         let forgotten = self.forgotten.iter().filter(is_ours).map(|call| {
-            let what = match call.kind {
-                AwaitableKind::Reply => "the reply".to_owned(),
-                AwaitableKind::Result | AwaitableKind::Claim => format!("the result of `{}`", text_at(call.callee)),
-            };
+            let is_reply = call.kind == AwaitableKind::Reply;
+            let what = if is_reply { "the reply" } else { &format!("the result of `{}`", text_at(call.callee)) };
             let problem = Diagnostic::error(format!("{what} is used without waiting for it"));
             (call.span, problem.help("write `await` before the call"))
         });
         let is_only_tested = |call: &&Awaitable| !self.forgotten.contains(call);
         let tested = self.tested.iter().filter(is_only_tested).filter(is_ours).map(|call| {
             let message = format!("the promise of `{}` is tested, not its result", text_at(call.callee));
-            (call.span, Diagnostic::warning(message).help("write `await` before the call"))
+            let is_claim = call.kind == AwaitableKind::Claim;
+            let help = if is_claim { "write `(await …).passed`" } else { "write `await` before the call" };
+            (call.span, Diagnostic::warning(message).help(help))
         });
         let unknown = self.unknown.iter().filter(|name| name.global.is_none());
         let unknown = unknown.map(|name| (name.span, name.problem.clone()));

@@ -344,7 +344,7 @@ impl Finder<'_> {
                 let callee = call.callee.get_inner_expression();
                 if callee.is_member_expression() {
                     let (Held { role, root }, method) = self.method(call)?;
-                    return Some(Held { role: role.returned(method)?, root });
+                    return Some(Held { role: role.returned(method).or_else(|| role.promised(method))?, root });
                 }
                 let Held { role, root } = self.held(callee)?;
                 (role == Role::MakesPersona).then_some(Held { role: Role::Persona, root })
@@ -562,11 +562,6 @@ impl<'a> Visit<'a> for Finder<'_> {
         self.check_options(call);
         self.check_given(call);
         self.remember_arguments(call);
-        if self.held(callee).is_some_and(|held| held.role == Role::Assert) {
-            let problem = Diagnostic::error("`assert` is not a function")
-                .help("write `assert.custom(\"name\", () => …)`, or one of its assertions, such as `assert.contains`");
-            self.found.others.push(UnknownName { span: span(callee.span()), problem, global: None });
-        }
         walk::walk_call_expression(self, call);
     }
 

@@ -120,11 +120,16 @@ impl Finder<'_> {
                 let is_method =
                     self.held(&member.object).is_some_and(|held| held.role.has_method(&member.property.name));
                 let held = self.held(value).map(|held| held.role);
-                is_method || member.property.name == "length" || matches!(held, Some(Role::Text | Role::Number))
+                is_method
+                    || member.property.name == "length"
+                    || matches!(held, Some(Role::Text | Role::Number | Role::Calls))
+            }
+            Expression::AwaitExpression(awaited) => {
+                self.awaited(&awaited.argument).is_some_and(|held| held.role != Role::Other)
             }
             Expression::CallExpression(call) => self.method(call).is_some_and(|(held, name)| match held.role {
                 Role::Text => OTHER_THAN_TRUE.contains(&name),
-                role => role == Role::Assert,
+                role => role == Role::Assert || role.returned(name).is_some(),
             }),
             value => is_no_function(value),
         }
@@ -215,6 +220,8 @@ impl KnownArgument {
             | Role::Secret
             | Role::Sleep
             | Role::Number
+            | Role::Promise
+            | Role::PromisedResult
             | Role::Assert
             | Role::Replies
             | Role::Calls

@@ -60,7 +60,7 @@ impl Compared<'_, '_> {
         Some((format!("{what} is not equal to any text"), right.to_owned()))
     }
 
-    /// Reports a literal that is assigned and a method that is not called where a condition belongs.
+    /// Reports a literal that is assigned, a method that is not called and what is always true where a condition belongs.
     fn check_condition(&mut self, condition: &Expression<'_>) {
         match condition.get_inner_expression() {
             Expression::AssignmentExpression(set)
@@ -69,15 +69,23 @@ impl Compared<'_, '_> {
                 let message = "this assigns a value and compares nothing".to_owned();
                 self.report(&**set, message, "a comparison is written `===`".to_owned());
             }
-            Expression::StaticMemberExpression(member) => {
-                let name = member.property.name.as_str();
-                if self.certain(&member.object).is_some_and(|role| role.has_method(name)) {
-                    let message = format!("`{name}` is a method and not called here, so it is always true");
-                    self.report(&**member, message, format!("write `{name}(…)`"));
-                }
+            Expression::StaticMemberExpression(member)
+                if self.certain(&member.object).is_some_and(|role| role.has_method(&member.property.name)) =>
+            {
+                let name = &member.property.name;
+                let message = format!("`{name}` is a method and not called here, so it is always true");
+                self.report(&**member, message, format!("write `{name}(…)`"));
             }
             Expression::UnaryExpression(not) if not.operator.is_not() => self.check_condition(&not.argument),
-            _ => {}
+            value => {
+                let role = self.certain(value);
+                // A call whose promise is the condition is reported as one that is tested.
+                let is_name = value.get_identifier_reference().is_some();
+                let role = role.filter(|role| is_name || !matches!(role, Role::Promise | Role::PromisedResult));
+                if let Some((what, help)) = role.and_then(Role::always_true) {
+                    self.report(value, format!("{what} is always true"), help.to_owned());
+                }
+            }
         }
     }
 }

@@ -10,6 +10,7 @@ use oxc_ast_visit::Visit;
 use oxc_semantic::ScopeFlags;
 use oxc_span::GetSpan;
 
+use super::role::{OF_EVERY_OBJECT, RESULT};
 use super::{CONVERSE, Finder, Held, Role, UnknownName};
 use crate::syntax::span;
 
@@ -51,14 +52,46 @@ impl Finder<'_> {
                         (span(first.span()), problem.help("one second is `sleep(1000)`"))
                     })
                 }
+                Some(Role::Assert) => {
+                    let problem = Diagnostic::error("`assert` is not a function");
+                    Some((
+                        callee,
+                        problem.help(format!("{CUSTOM}, or one of its assertions, such as `assert.contains`")),
+                    ))
+                }
+                Some(Role::Agents) => {
+                    Some((callee, Diagnostic::error("`agents` is not a function").help("write `agents.NAME`")))
+                }
+                Some(Role::Agent) => {
+                    let problem = Diagnostic::error("an agent is not a function");
+                    Some((callee, problem.help("a message is sent with `.send(…)`")))
+                }
                 Some(Role::Text | Role::Calls | Role::Replies | Role::Usage | Role::Number) => {
                     let problem = Diagnostic::error("this is a value and not a function");
                     Some((callee, problem.help("write it without `()`")))
                 }
-                _ => None,
+                _ => self.chained(call).map(|name| {
+                    let problem = Diagnostic::error(format!("the result of an assertion has no `{name}`"));
+                    let help = "write each assertion in a call of its own, such as `assert.contains(reply, \"text\")`";
+                    (callee, problem.help(help))
+                }),
             },
         };
         self.found.others.extend(problem.map(|(span, problem)| UnknownName { span, problem, global: None }));
+    }
+
+    /// Returns the first name after the assertion in a call like `assert.that(reply).to.be(…)`.
+    fn chained<'e>(&self, call: &'e CallExpression<'_>) -> Option<&'e str> {
+        let mut callee = call.callee.get_inner_expression();
+        while let Expression::StaticMemberExpression(member) = callee {
+            let name = member.property.name.as_str();
+            callee = member.object.get_inner_expression();
+            if callee.is_call_expression() {
+                let is_known = OF_EVERY_OBJECT.contains(&name) || RESULT.contains(&name);
+                return (!is_known && self.held(callee)?.role == Role::PromisedResult).then_some(name);
+            }
+        }
+        None
     }
 
     fn is_console_assert(&self, call: &CallExpression<'_>) -> bool {
@@ -144,6 +177,7 @@ fn kind(value: &Expression<'_>) -> Option<&'static str> {
     Some(match value.get_inner_expression() {
         Expression::StringLiteral(_) | Expression::TemplateLiteral(_) => "a text",
         Expression::NumericLiteral(_) => "a number",
+        Expression::UnaryExpression(number) if number.operator.is_arithmetic() => "a number",
         Expression::BooleanLiteral(_) => "a boolean",
         Expression::NullLiteral(_) => "null",
         Expression::RegExpLiteral(_) => "a regular expression",
@@ -152,6 +186,12 @@ fn kind(value: &Expression<'_>) -> Option<&'static str> {
         Expression::ArrowFunctionExpression(_) | Expression::FunctionExpression(_) => "a function",
         _ => return None,
     })
+}
+
+/// Returns `true` for a whole number of at least 1.
+fn is_count(value: &Expression<'_>) -> bool {
+    let Expression::NumericLiteral(number) = value.get_inner_expression() else { return false };
+    number.value >= 1.0 && number.value.fract() == 0.0
 }
 
 /// Returns the problem of an argument that is missing or certainly not a text. `takes` says what the method takes.
@@ -210,8 +250,10 @@ fn not_conversed(given: &[&Expression<'_>], callee: Span) -> Option<(Span, Diagn
         // A key that is not known is reported as such.
         let name = property.key.static_name().filter(|name| CONVERSE.contains(&&**name))?;
         has_goal |= name == "goal";
-        if let ("maxTurns", Some(kind)) = (&*name, kind(&property.value).filter(|kind| *kind != "a number")) {
-            let message = format!("`maxTurns` must be a whole number of at least 1, not {kind}");
+        let kind = kind(&property.value).filter(|kind| *kind != "a number" || !is_count(&property.value));
+        if let ("maxTurns", Some(kind)) = (&*name, kind) {
+            let not = if kind == "a number" { String::new() } else { format!(", not {kind}") };
+            let message = format!("`maxTurns` must be a whole number of at least 1{not}");
             return Some((span(property.value.span()), Diagnostic::error(message)));
         }
     }

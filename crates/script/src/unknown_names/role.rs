@@ -28,7 +28,8 @@ const USAGE: [&str; 3] = ["input", "output", "total"];
 const OUTPUT: [&str; 3] = ["stdout", "stderr", "exitCode"];
 
 /// Members of the result of an assertion.
-const RESULT: [&str; 8] = ["type", "passed", "status", "expected", "actual", "reasoning", "latencyMs", "error"];
+pub(super) const RESULT: [&str; 8] =
+    ["type", "passed", "status", "expected", "actual", "reasoning", "latencyMs", "error"];
 
 /// Members of a list.
 const LIST: [&str; 37] = [
@@ -222,6 +223,10 @@ pub(super) enum Role {
     Result,
     Text,
     Number,
+    /// The promise of something.
+    Promise,
+    /// The promise of the result of an assertion.
+    PromisedResult,
     /// A list of anything else.
     List,
     /// It has no value yet.
@@ -253,6 +258,8 @@ impl Role {
             | Self::Secret
             | Self::Sleep
             | Self::Number
+            | Self::Promise
+            | Self::PromisedResult
             | Self::Assert
             | Self::Unset
             | Self::Other => None,
@@ -316,8 +323,26 @@ impl Role {
             (Self::Agent, "run") => Some(Self::Output),
             (Self::Files, "read") => Some(Self::Text),
             (Self::Files, "list") => Some(Self::List),
+            (Self::Files, "exists") => Some(Self::Other),
             (Self::Persona, "converse") => Some(Self::Talk),
             (Self::Assert, _) => Some(Self::Result),
+            _ => None,
+        }
+    }
+
+    /// Returns what the method `name` returns, if that is a promise.
+    pub fn promised(self, name: &str) -> Option<Self> {
+        Some(if self.awaited(name)? == Self::Result { Self::PromisedResult } else { Self::Promise })
+    }
+
+    /// Returns what such a value is, if it is true whatever is in it, and what to write in a condition.
+    pub fn always_true(self) -> Option<(&'static str, &'static str)> {
+        match self {
+            Self::Promise => Some(("a promise", "write `await` before the call")),
+            Self::PromisedResult => Some(("the promise of a result", "write `(await assert.…(…)).passed`")),
+            Self::Result => Some(("the result of an assertion", "test its `.passed`")),
+            Self::Output => Some(("the result of `agent.run`", "test its `.exitCode`")),
+            Self::Calls | Self::Replies | Self::List => Some(("a list", "test its `.length`")),
             _ => None,
         }
     }

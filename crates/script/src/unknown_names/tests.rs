@@ -362,6 +362,16 @@ fn an_argument_that_an_assertion_does_not_take_is_found() {
         ("assert.custom('x', () => r.text || 'y');", "() => r.text || 'y'", "never returns `true`"),
         ("assert.custom('x', () => { return 1; });", "() => { return 1; }", "never returns `true`"),
         ("assert.custom('x', () => r.text.includes);", "() => r.text.includes", "never returns `true`"),
+        ("assert.custom('x', () => r.toolCalls);", "() => r.toolCalls", "never returns `true`"),
+        (
+            "assert.custom('x', () => r.toolCalls.find((c) => c.isError));",
+            "() => r.toolCalls.find((c) => c.isError)",
+            "`true`",
+        ),
+        ("assert.custom('x', async () => await agent.run('y'));", "async () => await agent.run('y')", "`true`"),
+        ("assert.that(r).contains('x');", "assert.that(r).contains", "the result of an assertion has no `contains`"),
+        ("await assert.that(r).to.be('x');", "assert.that(r).to.be", "the result of an assertion has no `to`"),
+        ("agents('x').send('y');", "agents", "`agents` is not a function; write `agents.NAME`"),
     ] {
         let found = in_body(&format!("const r = await agent.send('x'); {body}"));
         assert!(is_one(&found, place, message), "{body}: {found:?}");
@@ -369,6 +379,7 @@ fn an_argument_that_an_assertion_does_not_take_is_found() {
     for right in [
         "const r = await agent.send('x'); assert.contains(r, 'x'); assert.contains(r.text); assert.contains('x');",
         "const r = await agent.send('x'); assert.custom('x', (r) => r.text === '', r); assert.custom(r, 'x', Math.max);",
+        "assert.contains('x').then((found) => found.passed); (await assert.contains('x')).status.trim();",
         "assert.custom('x', ...agent); assert.custom(agent, () => true); assert.custom(...agent);",
         "assert.custom('x', () => { if (agent) { return true; } }); assert.custom('x', async function () { return agent; });",
         "const r = await agent.send('x'); assert.fileContains(r.text, 'y'); assert.contains(r.text, { flags: 'i' });",
@@ -388,12 +399,20 @@ fn a_comparison_with_a_certain_result_and_a_condition_that_compares_nothing_are_
         ("agent.x = r.latencyMs === '5';", "r.latencyMs === '5'", "write the number without quotes"),
         ("if (r.text = 'y') r.raw;", "r.text = 'y'", "this assigns a value"),
         ("if (!r.mentions) r.raw;", "r.mentions", "`mentions` is a method"),
+        ("if (r.toolCalls) r.raw;", "r.toolCalls", "a list is always true; test its `.length`"),
+        ("if (r.toolCalls.filter((c) => c.isError)) r.raw;", "r.toolCalls.filter((c) => c.isError)", "a list"),
+        ("const ok = assert.contains(r, 'y'); if (!ok) r.raw;", "ok", "write `(await assert.…(…)).passed`"),
+        ("const ok = await assert.contains(r, 'y'); r.x = ok ? 1 : 2;", "ok", "test its `.passed`"),
+        ("const there = agent.files.exists('y'); if (there) r.raw;", "there", "write `await` before the call"),
+        ("if (await agent.run('y')) r.raw;", "await agent.run('y')", "test its `.exitCode`"),
     ] {
         let found = in_body(&format!("const r = await agent.send('x'); {body}"));
         assert!(is_one(&found, place, message), "{body}: {found:?}");
     }
     for right in [
         "const r = await agent.send('x'); if (r.text === '' || r.toolCalls.length === 0) r.raw;",
+        "const r = await agent.send('x'); if (r && r.toolCalls && r.toolCalls[0]) r.raw; if (r.toolCalls.find((c) => c.isError)) r.raw;",
+        "let ok; if (agent.name) ok = assert.contains('y'); if (ok) await ok; if (await agent.files.exists('y')) ok = 1;",
         "let r = await agent.send('x'); r = 'y'; if (r === 'y') agent.model;",
         "const r = await agent.send('x'); let m; while (m = /a/g.exec(r.text)) m.index; if (r.text == ['y']) r.raw;",
         "const r = await agent.send('x'); assert.custom('x', () => false); assert.custom('x', () => r.raw && 'y');",

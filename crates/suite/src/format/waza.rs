@@ -23,7 +23,7 @@ pub const WAZA: Format = Format {
         let has = |key: &str| text.lines().any(|line| line.strip_prefix(key).is_some_and(|rest| rest.starts_with(':')));
         (has("tasks") || has("tasks_from")) && OWN.iter().any(|key| has(key))
     },
-    resembles: recognises,
+    resembles: |file| recognises(file) && (has_tasks(file) || is_of_other_tool(file.path)),
     recognises,
     read,
 };
@@ -34,10 +34,16 @@ const NAME: &str = "waza";
 /// Keys that such a suite has next to its tasks.
 const OWN: [&str; 3] = ["metrics", "config", "schemaVersion"];
 
+fn has_tasks(file: &SuiteFile<'_>) -> bool {
+    ["tasks", "tasks_from"].iter().any(|key| file.root.get(key).is_some())
+}
+
 fn recognises(file: &SuiteFile<'_>) -> bool {
     let has = |key: &str| file.root.get(key).is_some();
-    let has_tasks = has("tasks") || has("tasks_from");
-    (has_tasks || (is_of_other_tool(file.path) && misspelt_list(file.root, "tasks"))) && OWN.iter().any(|key| has(key))
+    // The tasks may be misspelt, or missing.
+    let lacks_tasks =
+        || misspelt_list(file.root, "tasks") || (has("graders") && (has("metrics") || has("schemaVersion")));
+    OWN.iter().any(|key| has(key)) && (has_tasks(file) || lacks_tasks())
 }
 
 fn read(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Vec<Arc<Case>> {

@@ -137,11 +137,14 @@ impl Answers {
         self.any_by_order || self.find(case, index, position, 1).is_some()
     }
 
-    /// Returns a warning if a line is for a position that none of the `cases` has that were loaded. If no line is for the
-    /// first position, a case without an answer is reported instead.
+    /// Returns a warning if a line is for a position that none of the `cases` has that were loaded. If there are too few
+    /// other lines for all cases, a case without an answer is reported instead.
     pub(super) fn beyond(&self, cases: usize) -> Option<Diagnostic> {
-        let is_from_zero = self.by_index.contains_key(&0) || !self.by_case.is_empty();
-        let (index, place) = self.last_index.as_ref().filter(|(index, _)| is_from_zero && *index >= cases)?;
+        let answered = self.by_case.len() + self.by_index.keys().filter(|index| **index < cases).count();
+        let (index, place) = self.last_index.as_ref().filter(|(index, _)| *index >= cases)?;
+        if answered < cases && !self.any_by_order {
+            return None;
+        }
         let problem = Diagnostic::warning(format!("no loaded case has the position {index}, so this line is not used"));
         let last = cases.saturating_sub(1);
         Some(problem.at(place.clone()).help(format!("positions count from 0, so the last one here is at most {last}")))
@@ -278,6 +281,7 @@ mod tests {
         assert_eq!(answers.find("a", Some(0), 9, 1), Some(2), "a name takes precedence over a position");
         assert_eq!(answers.find("z", None, 1, 1), Some(0), "the position in the plan is the fallback");
         assert_eq!(answers.beyond(2), None);
+        assert_eq!(parse("{\"i\":0}\n{\"i\":2}\n").beyond(2), None, "the case without an answer is reported");
         let problem = answers.beyond(1).unwrap();
         assert_eq!(
             problem.to_string(),

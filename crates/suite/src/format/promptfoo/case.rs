@@ -7,6 +7,7 @@ use std::sync::Arc;
 use model::decode::Problems;
 use model::{Case, CopyTree, DiagnosticKind, Fixtures, Node, RunnerOptions, Scoring, Trials, UserMessage};
 use serde_json::{Map, Value};
+use template::may_be_template;
 
 use super::assertion::{Assertions, Subject, number};
 use super::file::{self, FILE, ending};
@@ -14,6 +15,7 @@ use super::prompt::{Prompt, conversation};
 use super::provider::Provider;
 use super::reading::{Reading, moved_to, placed, short, text};
 use super::test::Test;
+use crate::format::rows::other_placeholder;
 
 /// Variable that gives a case a sandbox, which commands need.
 const MARK: (&str, &str) = ("PYTHONDONTWRITEBYTECODE", "1");
@@ -60,6 +62,12 @@ impl Reading<'_> {
                         continue;
                     }
                     for provider in self.chosen(providers, test, &is_wanted) {
+                        let texts = test.asserts.iter().filter_map(plain_value).chain([&prompt.text]);
+                        for problem in texts.filter_map(|text| other_form(text, vars)) {
+                            if !self.found.contains(&problem) {
+                                self.found.push(problem);
+                            }
+                        }
                         let combination = Combination { test, vars, prompt, provider };
                         let mut id = self.id_of(index, &combination, product, &varying);
                         while !taken.insert(id.clone()) {
@@ -281,6 +289,25 @@ impl Reading<'_> {
             (None, None) => Err("the function does not return `{output}`".to_owned()),
         }
     }
+}
+
+/// Returns the value of an assertion, unless it is code.
+fn plain_value(assertion: &Node) -> Option<&Node> {
+    let kind = assertion.get("type").and_then(Node::as_str)?;
+    assertion.get("value").filter(|_| !["javascript", "python", "ruby"].iter().any(|code| kind.ends_with(code)))
+}
+
+/// Warns about `{name}`, or another form of a placeholder, for a variable in a text: it is not replaced. `<name>` may be
+/// XML, and who also writes `{{ name }}` knows which form is replaced.
+fn other_form(node: &Node, vars: &[(String, Node)]) -> Option<model::Diagnostic> {
+    let text = node.as_str().filter(|text| !may_be_template(text))?;
+    let mut names = vars.iter().map(|(name, _)| name).filter(|name| name.len() > 1);
+    let (name, other) = names.find_map(|name| {
+        let other = other_placeholder(text, name).filter(|other| !other.starts_with('<'))?;
+        Some((name, other))
+    })?;
+    let problem = node.warning(format!("`{other}` is not replaced by the variable `{name}`, so it is text"));
+    Some(problem.help(format!("write `{{{{ {name} }}}}`")))
 }
 
 /// Reports `{{ name }` in a prompt, which nunjucks refuses, if `name` is a variable.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
 use model::decode::{self, Fields, Problems};
-use model::{Arguments, AssertionScope, AssertionSpec, Definition, Diagnostic, Node, NodeKind, Span, Spanned};
+use model::{Arguments, AssertionScope, AssertionSpec, Definition, Diagnostic, Node, NodeKind, Span, Spanned, nearest};
 
 use super::reading::Reading;
 use super::suite::DESCRIPTIVE;
@@ -138,6 +138,15 @@ fn entry(item: &Node, id: String, case: &mut Reading<'_>, problems: &mut Problem
         false => Unknown::Refused("assertions of this type do not have it".to_owned()),
     };
     case.close(&fields, PATH, &[], unknown, problems);
+    if let (Some(kind), None, Some(problem)) = (kind, written, case.broken.last_mut()) {
+        // Which keys it may have is not known either.
+        problems.truncate(known[0]);
+        let fits = |one: &&Type| one.needs.iter().all(|key| item.get(key).is_some());
+        let fitting = TYPES.iter().filter(fits).map(|one| one.name);
+        if nearest(kind.as_str().unwrap_or_default(), fitting).is_none() {
+            problem.help = vec!["an assertion about the answer is a sentence, not a map".to_owned()];
+        }
+    }
     let own = problems.get(known[0]..).unwrap_or_default();
     case.broken.retain(|problem| !own.iter().any(|cause| problem.follows_from(cause)));
     let kind = Spanned::new(written?.name.to_owned(), kind?.span);

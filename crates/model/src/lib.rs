@@ -69,6 +69,7 @@ mod repository;
 mod request_rule;
 mod requirement;
 mod run_info;
+mod runner_options;
 mod skill;
 mod skill_eval;
 mod span;
@@ -90,8 +91,7 @@ pub use calibration::{CALIBRATION_SCHEMA, CalibratedQuestion, Calibration, Calib
 pub use canary::{Canaries, Canary, CanaryPlace};
 pub use case::{
     Arguments, AssertionScope, AssertionSpec, Case, Code, CodeClaim, Graded, GradedFolder, LogVars, OutcomeRule,
-    PermissionMode, Quarantine, RunnerOptions, Scoring, SettingSource, SimulatedUser, Solution, Subject, Suite,
-    UNKNOWN_TAG, UserMessage, UserResponse,
+    Quarantine, Scoring, SimulatedUser, Solution, Subject, Suite, UNKNOWN_TAG, UserMessage, UserResponse,
 };
 pub use cassette_mode::CassetteMode;
 pub use cassette_use::CassetteUse;
@@ -143,6 +143,7 @@ pub use repository::{Commit, RemoteState, RepositoryChange, RepositoryState, Rev
 pub use request_rule::RequestRule;
 pub use requirement::Requirement;
 pub use run_info::{AgentInfo, Invocation, MissingShards, Origin, RunInfo, SETTINGS_WITHOUT_EFFECT, Shard, SkillInfo};
+pub use runner_options::{PermissionMode, RunnerOptions, SettingSource};
 pub use skill::{AllowedTool, PluginParts, Skill};
 pub use skill_eval::{Definition, SideEffectContract, SideEffectLevel, SideEffects, SkillEval};
 pub use span::{Excerpt, Source, Span, Spanned};

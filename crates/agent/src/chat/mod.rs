@@ -95,7 +95,7 @@ impl Agent for Chat {
             if tool::find(&name).is_none() && !brings_tools {
                 problems.push(
                     Diagnostic::warning(format!("`chat` has no tool named `{name}`"))
-                        .at(case.runner.allowed_tools_source.as_ref().unwrap_or(&case.source).clone())
+                        .at(case.runner.place_of("allowed_tools_override").unwrap_or(&case.source).clone())
                         .suggest(nearest(&name, tool::NAMES.iter().copied())),
                 );
             }

@@ -161,7 +161,7 @@ impl Agent for ClaudeCode {
 
     fn check(&self, context: &CaseContext<'_>) -> Vec<Diagnostic> {
         let mut problems = Vec::new();
-        let place = context.case.runner.allowed_tools_source.as_ref().unwrap_or(&context.case.source);
+        let place = context.case.runner.place_of("allowed_tools_override").unwrap_or(&context.case.source);
         let listed = context.case.runner.allowed_tools_override.as_deref().map(ToolAllowList::read).unwrap_or_default();
         for tool in listed.built_in().filter(|tool| !TOOLS.contains(tool)) {
             problems.push(

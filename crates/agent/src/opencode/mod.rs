@@ -110,7 +110,7 @@ impl Agent for OpenCode {
             problems.push(Diagnostic::warning(message).help("set `model` to choose it"));
         }
         let closed = case.runner.allowed_tools_override.as_deref().unwrap_or_default();
-        let place = case.runner.allowed_tools_source.as_ref().unwrap_or(&case.source);
+        let place = case.runner.place_of("allowed_tools_override").unwrap_or(&case.source);
         for tool in permission::names(closed).iter().filter(|tool| is_unknown(tool)) {
             problems.push(
                 warn(format!("OpenCode has no tool named `{tool}` (in the list of allowed tools)"))

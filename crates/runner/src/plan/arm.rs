@@ -138,7 +138,27 @@ impl Planner<'_> {
             problem = problem.help(format!("efforts: {}", efforts.join(", ")));
         }
         let is_own = case.runner.reasoning_effort.as_ref() == Some(&effort);
-        self.problems.push(if is_own { problem.at(case.source.clone()) } else { problem });
+        let place = ["reasoning_effort", "reasoning"].into_iter().find_map(|key| case.runner.place_of(key));
+        let place = place.unwrap_or(&case.source);
+        self.problems.push(if is_own { problem.at(place.clone()) } else { problem });
+    }
+
+    /// Warns about settings of a case that have no effect with the `agent` that the case itself names.
+    pub(super) fn warn_about_idle_settings(&mut self, case: &Case, agent: &dyn Agent) {
+        let is_own = case.runner.agent.is_some() && self.request.settings.arms.agents.is_empty();
+        if !is_own || agent.description().efforts != Some(&[]) {
+            return;
+        }
+        // The default restricts no agent.
+        let is_default = case.runner.permission_mode == Some(PermissionMode::BypassPermissions);
+        let keys = ["permission_mode", "allowed_tools_override", "setting_sources"];
+        for key in keys.into_iter().skip(usize::from(is_default)) {
+            if let Some(place) = case.runner.place_of(key) {
+                let problem = Diagnostic::warning(format!("`{key}` has no effect with `{}`", agent.name()));
+                self.problems
+                    .push(problem.at(place.clone()).help("remove it, or use an agent that has such a setting"));
+            }
+        }
     }
 
     /// Returns the timeout in milliseconds, and the setting from which it comes.

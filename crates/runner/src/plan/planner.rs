@@ -204,6 +204,7 @@ impl<'a> Planner<'a> {
             }
             let mut setup = self.setup(case, agent, &arm);
             self.drop_effort(case, agent, &mut setup);
+            self.warn_about_idle_settings(case, agent);
             // A case's assertions are the same under every arm; only the known tools differ.
             let known_tools = agent.known_tools(case);
             if tools != known_tools {

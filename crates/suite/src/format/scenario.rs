@@ -400,10 +400,10 @@ fn runner(fields: &mut Fields<'_>, directory: &Path, problems: &mut Problems) ->
         inner_model = model(&mut block, directory, problems);
         options.permission_mode = block.choice("permission_mode", &PermissionMode::ALL, problems);
         options.allowed_tools_override = block.texts("allowed_tools_override", problems);
-        options.allowed_tools_source = block.get("allowed_tools_override").map(Node::excerpt);
         options.setting_sources = setting_sources(&mut block, problems);
-        let effort = block.text("reasoning_effort", problems);
-        options.reasoning_effort = effort.or(block.text("reasoning", problems));
+        options.reasoning_effort = block.text("reasoning_effort", problems).or(block.text("reasoning", problems));
+        let placed = ["permission_mode", "allowed_tools_override", "setting_sources", "reasoning_effort", "reasoning"];
+        options.places = placed.into_iter().filter_map(|key| Some((key, node.get(key)?.excerpt()))).collect();
         for node in ["reasoning_effort", "reasoning"].into_iter().filter_map(|key| node.get(key)) {
             let near = node.as_str().and_then(|effort| nearest(effort, EFFORTS).filter(|near| *near != effort));
             let problem = near.map(|near| node.warning(UNUSUAL_EFFORT).suggest(Some(near)));

@@ -217,9 +217,9 @@ pub(super) fn runner_of(runner: &RunnerOptions) -> Value {
         model_source: _,
         permission_mode,
         allowed_tools_override,
-        allowed_tools_source: _,
         setting_sources,
         reasoning_effort,
+        places: _,
     } = runner;
     let mut map = Map::new();
     let mut put = |key: &str, value: Option<Value>| {

@@ -97,7 +97,10 @@ pub fn coordinator(
         None => error.hint("`--workers=URL` names the database for a run whose record is elsewhere"),
         Some(_) => error,
     })?;
-    let limits = configured.limits.into_iter().filter(|(name, _)| args.limits.iter().all(|(typed, _)| typed != name));
+    let misspelt = args.limits.iter().filter_map(|(name, _)| session::misspelt_limit(name, &session.project));
+    terminal.diagnostics(&misspelt.collect::<Vec<_>>());
+    let limits = configured.limits.into_iter().map(|(name, most)| (name, most.value));
+    let limits = limits.filter(|(name, _)| args.limits.iter().all(|(typed, _)| typed != name));
     let to_user = terminal.clone();
     let options = CoordinatorOptions {
         settings: settings.clone(),

@@ -72,7 +72,7 @@ pub use run_lock::{LockError, RunLock};
 pub use sandbox_choice::{AUTO_SANDBOX, try_out};
 pub use selection::none_failed;
 pub use session::{Place, Session};
-pub use settings::{Row, RunSpec};
+pub use settings::{Row, RunSpec, misspelt_limit};
 pub use state::{State, create_state_folder, location};
 pub use trial_spec::{TrialSpec, TrialSpecs};
 

@@ -30,7 +30,7 @@ use crate::session::Session;
 use crate::shard::{self, ShardArg};
 
 pub(crate) use self::configured::configured;
-pub use self::configured::{GITHUB, TERMINAL, reports};
+pub use self::configured::{GITHUB, TERMINAL, misspelt_limit, reports};
 pub use self::table::{SETTINGS, Setting};
 pub use self::variables::reference;
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent::Configured;
+use agent::{AGENTS, Configured};
 use model::{Diagnostic, DiagnosticKind};
 use suite::{Project, ProviderLimits};
 
@@ -40,8 +40,26 @@ pub fn providers(args: &Overrides, session: &Session, problems: &mut Vec<Diagnos
         let is_unread = |problem: &&mut Diagnostic| matches!(problem.kind, DiagnosticKind::UnreadFile(_));
         problems[known..].iter_mut().filter(is_unread).for_each(|problem| problem.source = Some(set.source.clone()));
     }
+    for (name, most) in session.project.workers.iter().flat_map(|workers| &workers.limits) {
+        problems.extend(misspelt_limit(name, &session.project).map(|problem| problem.at(most.source.clone())));
+    }
     let policies = session.project.providers.iter().filter_map(|limits| policy(limits, problems)).collect();
     llm::Providers::new(credentials, prices, llm::Policy::default()).with_policies(policies)
+}
+
+/// Returns a warning about a limit of workers whose name is probably a misspelt agent, or the alias of one: no trial counts
+/// against it. A name with a digit, or of a provider, is that of a model.
+pub fn misspelt_limit(written: &str, project: &Project) -> Option<Diagnostic> {
+    let name = written.split('/').next().unwrap_or(written);
+    let own = project.agents.iter().map(|agent| &*agent.name);
+    let known: Vec<&str> = own.chain(AGENTS.iter().map(|agent| agent.name())).collect();
+    if known.contains(&name) || name.contains(|c: char| c.is_ascii_digit()) || provider(name).is_some() {
+        return None;
+    }
+    let alias = || Some(agent::find(name)?.0.name());
+    let near = known.iter().copied().find(|known| model::is_one_mistake(name, known)).or_else(alias)?;
+    let message = format!("trials of the agent `{near}` do not count against the limit `{written}`");
+    Some(Diagnostic::warning(message).suggest(Some(&written.replacen(name, near, 1))))
 }
 
 /// Returns the reports of a run in the form of `--report`: those of the command line, otherwise those of the project.

@@ -499,7 +499,8 @@ fn workers_are_used_if_they_are_configured() {
     assert!(problems.is_empty(), "{problems:?}");
     let workers = workers.unwrap();
     assert_eq!(workers.queue.unwrap().value, "postgres://db/queue");
-    assert_eq!(workers.limits, [("codex".to_owned(), 4), ("a/b".to_owned(), 1)]);
+    let limits: Vec<_> = workers.limits.iter().map(|(name, most)| (&**name, most.value)).collect();
+    assert_eq!(limits, [("codex", 4), ("a/b", 1)]);
     assert_eq!((workers.timeout_ms, workers.same_version), (Some(120_000), true));
     assert!(read("workers: true\n").0.is_some_and(|workers| workers.queue.is_none() && !workers.same_version));
     assert!(read("workers: false\n").0.is_none());

@@ -14,7 +14,7 @@ pub struct Workers {
     /// Problems of the variables in `queue`. They matter only if that database is used.
     pub missing: Vec<Diagnostic>,
     /// Number of trials that may run at once on all machines, by agent, model, or `AGENT/MODEL`.
-    pub limits: Vec<(String, u64)>,
+    pub limits: Vec<(String, Setting<u64>)>,
     /// Time that a trial waits for a worker that can run it, in milliseconds.
     pub timeout_ms: Option<u64>,
     /// True if all trials of an agent run with the same version of it.
@@ -45,9 +45,9 @@ impl Workers {
     }
 }
 
-fn limits(node: &Node, problems: &mut Problems) -> Vec<(String, u64)> {
-    let NodeKind::Map(entries) = &node.kind else {
-        problems.push(node.error(format!("`limits` must be a map of names to numbers, not {}", node.kind_name())));
+fn limits(map: &Node, problems: &mut Problems) -> Vec<(String, Setting<u64>)> {
+    let NodeKind::Map(entries) = &map.kind else {
+        problems.push(map.error(format!("`limits` must be a map of names to numbers, not {}", map.kind_name())));
         return Vec::new();
     };
     let mut limits = Vec::new();
@@ -57,7 +57,10 @@ fn limits(node: &Node, problems: &mut Problems) -> Vec<(String, u64)> {
             _ => None,
         };
         match most {
-            Some(most) => limits.push((name.value.clone(), most)),
+            Some(value) => {
+                let source = map.source.excerpt(name.span);
+                limits.push((name.value.clone(), Setting { value, source }));
+            }
             None => problems.push(node.error(format!("the limit of `{}` must be a whole number above 0", name.value))),
         }
     }

@@ -138,7 +138,9 @@ fn read(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Vec
             Dialect::DeepEval => reading.golden(row, index, &shared, &mut names),
         };
         case.fails_alone = true;
-        case.broken.append(&mut reading.found);
+        let found = std::mem::take(&mut reading.found);
+        let stands_alone = |problem: &&Diagnostic| !found.iter().any(|cause| problem.follows_from(cause));
+        case.broken.extend(found.iter().filter(stands_alone).cloned());
         case.table = Some(row.excerpt());
         cases.push(Arc::new(case));
     }

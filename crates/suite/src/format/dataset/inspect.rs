@@ -37,8 +37,8 @@ impl Reading<'_> {
             fields.get(key);
             row.get(&column(key)).filter(|node| !is_empty(node))
         };
-        let id = value(&mut fields, "id").and_then(plain).unwrap_or(fallback);
-        let mut case = Case::new(names.unique(&id), row.excerpt());
+        let id = value(&mut fields, "id").and_then(|node| Some(names.written(&plain(node)?, node)));
+        let mut case = Case::new(id.unwrap_or_else(|| names.unique(&fallback)), row.excerpt());
         case.description = value(&mut fields, "description").and_then(plain);
         let targets = self.targets(value(&mut fields, "target"));
         let choices = value(&mut fields, "choices").map(choices).unwrap_or_default();
@@ -74,7 +74,9 @@ impl Reading<'_> {
                 Ok(spec) => assertions.push(spec),
                 // Without a message, the names of the fields are probably wrong.
                 Err(_) if value(&mut fields, "input").is_none() => {}
-                Err(reason) if targets.is_empty() => self.found.push(row.error(reason).help(NAMES_FIELDS)),
+                Err(reason) if targets.is_empty() => {
+                    self.found.push(row.error(reason).of_missing(&[column("target")]).help(NAMES_FIELDS));
+                }
                 Err(reason) => self.found.push(row.error(reason)),
             }
         }

@@ -250,6 +250,14 @@ impl Scorer {
             if choices == 0 {
                 return Err("the sample has no choices, which `choice` needs".to_owned());
             }
+            // A target can name several choices. Further ones than the 26th have numbers.
+            let last = b'A'.saturating_add(u8::try_from(choices - 1).unwrap_or(u8::MAX));
+            let is_beyond =
+                |c: char| c.is_ascii_digit() || (c.is_ascii_alphabetic() && c.to_ascii_uppercase() > last.into());
+            if let Some(target) = targets.iter().find(|target| choices <= 26 && target.contains(is_beyond)) {
+                let last = char::from(last);
+                return Err(format!("the target `{target}` is not one of the letters of the choices, `A` to `{last}`"));
+            }
             fields.push(("choices", whole(row, choices as u64)));
             fields.push(("multiple_correct", crate::format::foreign::flag(node, multiple_correct)));
         }

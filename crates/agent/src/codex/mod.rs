@@ -44,13 +44,15 @@ static PROGRAM: Program = Program {
     sign_in: "set CODEX_API_KEY or OPENAI_API_KEY, or run `codex login`",
 };
 
-/// Parts of its requests that differ between runs: session ids, and the timings that its shell reports.
+/// Parts of its requests that differ between runs: session ids, the timings that its shell reports, and its estimate of
+/// the tokens of an output, which changes with the length of the sandbox's path in it.
 const REQUEST_RULES: &[RequestRule] = &[
     RequestRule::Remove("/prompt_cache_key"),
     RequestRule::Remove("/client_metadata"),
     RequestRule::Sort("/tools", "/name"),
     RequestRule::Replace(r"Chunk ID: [0-9a-f]+", "Chunk ID"),
     RequestRule::Replace(r"Wall time: [0-9.]+ seconds", "Wall time"),
+    RequestRule::Replace(r"Original token count: [0-9]+", "Original token count"),
 ];
 
 static DESCRIPTION: Description = Description {

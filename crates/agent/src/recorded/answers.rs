@@ -131,8 +131,8 @@ impl Answers {
         self.is_broken = self.problems.iter().any(Diagnostic::is_error);
     }
 
-    /// Returns `true` if a line may answer `case`, whose position is `index` in its file and `position` in the plan. If
-    /// there are lines without either, only the trial of a case beyond them is broken.
+    /// Returns `true` if a line may answer `case`, whose position is `index` in its file and `position` in the plan. It
+    /// may if any line names neither a case nor a position: if there are too few of them, only that trial is broken.
     pub(super) fn may_answer(&self, case: &str, index: Option<usize>, position: usize) -> bool {
         self.any_by_order || self.find(case, index, position, 1).is_some()
     }

@@ -290,7 +290,7 @@ impl Role {
         }
     }
 
-    /// Returns `true` if the member `name` is a method, which is no result until it is called.
+    /// Returns `true` if the member `name` is a method, which must be called to get a result.
     pub fn has_method(self, name: &str) -> bool {
         let is_of_values = matches!(self, Self::Text | Self::List | Self::Calls | Self::Replies) && name != "length";
         (self == Self::Reply && name == "mentions")

@@ -298,7 +298,7 @@ fn plain_value(assertion: &Node) -> Option<&Node> {
 }
 
 /// Warns about `{name}`, or another form of a placeholder, for a variable in a text: it is not replaced. `<name>` may be
-/// XML, and who also writes `{{ name }}` knows which form is replaced.
+/// XML, and an author who also writes `{{ name }}` knows which form is replaced.
 fn other_form(node: &Node, vars: &[(String, Node)]) -> Option<model::Diagnostic> {
     let text = node.as_str().filter(|text| !may_be_template(text))?;
     let mut names = vars.iter().map(|(name, _)| name).filter(|name| name.len() > 1);

@@ -97,7 +97,10 @@ mod namespace_as_nobody {
 
 /// Returns a copy of the binary that every user may run; parallel tests share it, and it is removed after the last
 /// one.
-fn copy_for_every_user() -> Arc<tempfile::TempDir> {
+///
+/// A process of its own copies: what another test starts meanwhile inherits the file until it replaces itself, and a
+/// program that is open for writing does not start.
+pub(crate) fn copy_for_every_user() -> Arc<tempfile::TempDir> {
     static COPY: Mutex<Weak<tempfile::TempDir>> = Mutex::new(Weak::new());
     let mut shared = COPY.lock().unwrap();
     if let Some(copy) = shared.upgrade() {
@@ -105,7 +108,8 @@ fn copy_for_every_user() -> Arc<tempfile::TempDir> {
     }
     let copy = tempfile::tempdir().unwrap();
     std::fs::set_permissions(copy.path(), PermissionsExt::from_mode(0o755)).unwrap();
-    std::fs::copy(env!("CARGO_BIN_EXE_trialrun"), copy.path().join("trialrun")).unwrap();
+    let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_trialrun")).arg(copy.path().join("trialrun")).status();
+    assert!(copied.unwrap().success());
     let copy = Arc::new(copy);
     *shared = Arc::downgrade(&copy);
     copy

@@ -261,13 +261,11 @@ fn an_unreadable_folder_does_not_count_as_empty() {
     project.write("scenarios/one.yaml", "scenario: one\nagent: fake\nsystem_prompt: x\n");
     project.write("scenarios/closed/two.yaml", "scenario: two\nagent: fake\nsystem_prompt: x\n");
     let mode = |path: &std::path::Path, mode: u32| fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
-    let root = project.dir().parent().unwrap().to_owned();
-    mode(&root, 0o755);
-    let program = root.join("trialrun");
-    fs::copy(env!("CARGO_BIN_EXE_trialrun"), &program).unwrap();
+    mode(project.dir().parent().unwrap(), 0o755);
+    let program = crate::supervise::copy_for_every_user();
     let closed = project.dir().join("scenarios/closed");
     mode(&closed, 0o000);
-    let mut command = std::process::Command::new(&program);
+    let mut command = std::process::Command::new(program.path().join("trialrun"));
     command.args(["check", "scenarios"]).current_dir(project.dir()).env_clear();
     // Permissions have no effect for root.
     if nix::unistd::geteuid().is_root() {

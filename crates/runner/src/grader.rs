@@ -5,9 +5,10 @@
 //! operation that the engine cannot interrupt, is abandoned and replaced.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::Arc;
 use std::time::Duration;
 
+use crossbeam_channel::{Receiver, Sender};
 use grade::Check;
 use model::{Evidence, Finding};
 use sandbox::Breakage;
@@ -25,27 +26,25 @@ struct Job {
     reply: oneshot::Sender<Option<Vec<Finding>>>,
 }
 
-type Queue = Arc<Mutex<mpsc::Receiver<Job>>>;
-
 /// Pool of grading threads.
 pub(crate) struct Grader {
-    jobs: mpsc::Sender<Job>,
-    queue: Queue,
+    jobs: Sender<Job>,
+    queue: Receiver<Job>,
     longest: Duration,
 }
 
 impl Grader {
     /// Starts `threads` grading threads; they end when the grader is dropped.
     pub(crate) fn start(threads: usize) -> std::io::Result<Self> {
-        let (jobs, queue) = mpsc::channel::<Job>();
-        let grader = Self { jobs, queue: Arc::new(Mutex::new(queue)), longest: LONGEST };
+        let (jobs, queue) = crossbeam_channel::unbounded();
+        let grader = Self { jobs, queue, longest: LONGEST };
         (0..threads.max(1)).try_for_each(|_| grader.add_thread())?;
         Ok(grader)
     }
 
     /// Starts one more thread.
     fn add_thread(&self) -> std::io::Result<()> {
-        let queue = Arc::clone(&self.queue);
+        let queue = self.queue.clone();
         let thread = std::thread::Builder::new().name("grade".to_owned()).stack_size(STACK);
         thread.spawn(move || serve(&queue)).map(drop)
     }
@@ -72,10 +71,8 @@ impl Grader {
     }
 }
 
-fn serve(queue: &Queue) {
-    loop {
-        let next = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        let Ok(Job { checks, evidence, reply }) = next else { return };
+fn serve(queue: &Receiver<Job>) {
+    for Job { checks, evidence, reply } in queue {
         // One that panics grades nothing.
         let graded = catch_unwind(AssertUnwindSafe(|| grade::grade(&checks, &evidence))).ok();
         drop((checks, evidence));

@@ -262,9 +262,9 @@ pub(super) struct Assertions {
 
 impl Reading<'_> {
     /// Records the keys of assertions as they are written. Returns the problems with them.
-    pub(super) fn log_assertions(&mut self, list: Option<&Node>, path: &str) -> Problems {
+    pub(super) fn log_assertions(&mut self, list: &[&Node], path: &str) -> Problems {
         let mut broken = Problems::new();
-        for item in items(list) {
+        for &item in list {
             let Some(mut fields) = Fields::of(item, "an assertion", &mut broken) else { continue };
             let kind = fields.text("type", &mut broken);
             for key in ["value", "metric", "transform"] {
@@ -281,12 +281,12 @@ impl Reading<'_> {
                 key.and_then(|key| fields.get(key));
             }
             if bare == "assert-set" {
-                let inner = fields.get("assert");
+                let inner = items(fields.get("assert"));
                 let is_misspelt = fields.unread().any(|(name, _)| fields.meant_by(&name.value) == Some("assert"));
-                if items(inner).is_empty() && !is_misspelt {
+                if inner.is_empty() && !is_misspelt {
                     broken.push(item.error("an `assert-set` needs assertions in `assert`"));
                 }
-                broken.extend(self.log_assertions(inner, &format!("{path}[].assert")));
+                broken.extend(self.log_assertions(&inner, &format!("{path}[].assert")));
             }
             if matches!(bare.as_str(), "javascript" | "python") {
                 fields.get("config");

@@ -45,7 +45,8 @@ const IGNORED_OPTIONS: [(&str, &str); 6] = [
 impl Reading<'_> {
     /// Returns the cases of a configuration.
     pub(super) fn cases(&mut self, root: &Node) -> Vec<Case> {
-        let root = &dereferenced(root, root, 0);
+        let whole = has_reference(root).then(|| dereferenced(root, root, 0));
+        let root = whole.as_ref().unwrap_or(root);
         let mut found = std::mem::take(&mut self.found);
         let fields = Fields::of(root, "the configuration", &mut found);
         self.found = found;
@@ -194,6 +195,15 @@ impl Reading<'_> {
                 None => vec![self.test(item, "scenarios[].tests[]")],
             })
             .collect()
+    }
+}
+
+/// Returns `true` if something in `node` may be a reference.
+fn has_reference(node: &Node) -> bool {
+    match &node.kind {
+        NodeKind::Map(map) => map.iter().any(|(key, value)| key.value == "$ref" || has_reference(value)),
+        NodeKind::List(list) => list.iter().any(has_reference),
+        _ => false,
     }
 }
 

@@ -36,7 +36,7 @@ const REFUSED_OPTIONS: [(&str, &str); 4] = [
 /// A test, or a part of one: the defaults or the data of a scenario.
 #[derive(Clone)]
 pub(super) struct Test {
-    /// Place at which it is written.
+    /// Place at which it is written, without its content.
     pub(super) at: Node,
     pub(super) description: Option<String>,
     pub(super) vars: Vec<(String, Node)>,
@@ -61,7 +61,7 @@ impl Test {
     /// Creates a test without anything.
     pub(super) fn empty(at: &Node) -> Self {
         Self {
-            at: at.clone(),
+            at: super::reading::node(at, NodeKind::Null),
             description: None,
             vars: Vec::new(),
             lacks_vars: false,
@@ -273,15 +273,14 @@ impl Reading<'_> {
             match assertion.as_str().filter(|text| text.starts_with(FILE)) {
                 Some(reference) => {
                     let root = self.value_in(&self.path_of(reference), assertion, &mut broken);
-                    broken.extend(self.log_assertions(root.as_ref(), &format!("{path}.assert")));
+                    broken.extend(self.log_assertions(&items(root.as_ref()), &format!("{path}.assert")));
                     test.asserts.extend(items(root.as_ref()).into_iter().cloned());
                 }
                 None => test.asserts.push(assertion.clone()),
             }
         }
-        let own: Vec<Node> = test.asserts.iter().filter(|node| node.source.path == item.source.path).cloned().collect();
-        let list = super::reading::node(item, NodeKind::List(own));
-        broken.extend(self.log_assertions(Some(&list), &format!("{path}.assert")));
+        let own: Vec<&Node> = test.asserts.iter().filter(|node| node.source.path == item.source.path).collect();
+        broken.extend(self.log_assertions(&own, &format!("{path}.assert")));
         if let Some(node) = fields.get("threshold").filter(|node| !matches!(node.kind, NodeKind::Null)) {
             test.threshold = number(Some(node));
             broken.extend(Threshold::Share.problem(node, false).map(|problem| node.error(problem)));

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use cassette::{Answer, Asked, Exchange, Found, Sender, Tape};
 use llm::{AnswerReader, BoxFuture, Model, ProviderError, Reply, Request, WIRES};
-use model::Step;
+use model::{Step, Tokens};
 use serde_json::{Value, json};
 
 /// Path of these requests in cassettes. They have no HTTP path.
@@ -66,7 +66,8 @@ impl Model for RecordedModel {
 /// Returns a reply in its recorded form.
 fn written(reply: &Reply) -> String {
     let written = WIRES.first().map(|wire| wire.whole(reply)).unwrap_or_default();
-    json!({"reply": written, "cost_usd": reply.cost_usd}).to_string()
+    // The format of the reply cannot say that the tokens are not known.
+    json!({"reply": written, "tokens": reply.tokens, "cost_usd": reply.cost_usd}).to_string()
 }
 
 /// Returns the reply in a recorded exchange, or `None` if the exchange is not from such a model.
@@ -85,22 +86,24 @@ pub fn recorded_reply(exchange: &Exchange) -> Option<Reply> {
 fn read(recorded: &str) -> Result<Reply, ProviderError> {
     let recorded: Value = serde_json::from_str(recorded).map_err(|_| ProviderError::Malformed)?;
     let (reply, cost_usd) = (&recorded["reply"], recorded["cost_usd"].as_f64());
+    let tokens = recorded.get("tokens").map(|tokens| serde_json::from_value(tokens.clone()));
+    let tokens: Option<Option<Tokens>> = tokens.transpose().map_err(|_| ProviderError::Malformed)?;
     let model = reply["model"].as_str().unwrap_or_default().to_owned();
     let mut reader = WIRES.first().and_then(|wire| AnswerReader::new(*wire, &model, false));
     let read = reader.as_mut().and_then(|reader| {
         reader.take(reply.to_string().as_bytes());
         reader.so_far()
     });
-    read.map(|reply| Reply { cost_usd, ..reply }).ok_or(ProviderError::Malformed)
+    // An older version did not record them.
+    let complete = |reply: Reply| Reply { cost_usd, tokens: tokens.unwrap_or(reply.tokens), ..reply };
+    read.map(complete).ok_or(ProviderError::Malformed)
 }
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use cassette::{CassetteMode, Normalizer};
     use llm::{Block, Message, Role, StopReason};
-    use model::Tokens;
-
-    use super::*;
 
     struct Silent;
 
@@ -144,7 +147,11 @@ mod tests {
         let recording = tape.recorded().unwrap().unwrap();
         let tape = Arc::new(Tape::new(CassetteMode::Replay, "c", Some(recording.into()), Normalizer::default()));
         let model = RecordedModel::wrap(Arc::new(Silent), Some(&tape), Sender::Judge);
-        assert_eq!(model.respond(&request).await, Ok(reply));
+        assert_eq!(model.respond(&request).await, Ok(reply.clone()));
+        for tokens in [None, Some(Tokens { output: 5, reasoning: Some(4), ..Tokens::default() })] {
+            let reply = Reply { tokens, ..reply.clone() };
+            assert_eq!(read(&written(&reply)), Ok(reply));
+        }
         let other = Request { system: vec!["Rest.".into()], ..request };
         assert!(model.respond(&other).await.is_err());
         assert_eq!(tape.stale().unwrap().sender, "judge");

@@ -278,25 +278,29 @@ impl TrialRecord {
     }
 
     /// Returns the lowest and the highest possible score as a share of the maximum, over the results that the undecided
-    /// findings may have. `None` if there is no score.
+    /// findings may have. Implicit findings do not count: otherwise every limit that is kept would raise the score. `None`
+    /// if there is no score.
     pub fn score_bounds(&self) -> Option<Bounds> {
         let (score, max_score) = self.score.zip(self.max_score).filter(|(_, most)| *most > 0.0)?;
-        if self.undecided() == 0 {
-            return Some(Bounds::exact(score / max_score));
+        let recorded = Bounds::exact(score / max_score);
+        match self.pass_score {
+            Some(_) if self.undecided() == 0 => Some(recorded),
+            Some(pass_score) => {
+                let tally = Scoring { max_score, pass_score }.tally(&self.findings);
+                Some(Bounds { min: tally.least / max_score, max: tally.most / max_score })
+            }
+            None => score_bounds_of(&self.written()).or(Some(recorded)),
         }
-        if let Some(pass_score) = self.pass_score {
-            let tally = Scoring { max_score, pass_score }.tally(&self.findings);
-            return Some(Bounds { min: tally.least / max_score, max: tally.most / max_score });
-        }
-        // Scores of code do not include implicit findings, and then the weights do not add up to the maximum.
-        let decided: f64 = self.findings.iter().filter(|one| one.score.is_some()).map(|one| one.weight).sum();
-        let has_implicit = (decided - max_score).abs() < 1e-9;
-        score_bounds_of(&self.findings.iter().filter(|one| has_implicit || !one.implicit))
+    }
+
+    /// Returns the findings that are not implicit.
+    fn written(&self) -> impl Iterator<Item = &Finding> + Clone {
+        self.findings.iter().filter(|finding| !finding.implicit)
     }
 
     /// Returns `true` if the case has an assertion that both the arm with the skill and the one without can meet.
     pub fn asserts_in_both_arms(&self) -> bool {
-        self.findings.iter().any(|finding| !finding.implicit && !finding.is_about_skill_use())
+        self.written().any(|finding| !finding.is_about_skill_use())
     }
 
     /// Returns the outcome and the score bounds of the first attempt by the findings that both the arm with the skill
@@ -320,8 +324,7 @@ impl TrialRecord {
         });
         let rule = OutcomeRule { scoring, not: self.not };
         let outcome = self.ending.as_ref().map_or(first, |ending| Outcome::of(&findings, ending, &rule));
-        // A score that decides does not include implicit findings.
-        let scored = findings.iter().filter(|finding| scoring.is_none() || !finding.implicit);
+        let scored = findings.iter().filter(|finding| !finding.implicit);
         (outcome, score.and_then(|_| score_bounds_of(&scored)))
     }
 

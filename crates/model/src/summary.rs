@@ -424,6 +424,11 @@ mod tests {
         assert_eq!(of(json!({ "outcome": "undecided", "score": 1, "max_score": 1 })), bounds);
         assert_eq!(of(json!({ "outcome": "failed", "score": 1, "max_score": 4, "pass_score": 3 })), bounds);
         assert_eq!(trial(&json!({ "score": 1, "max_score": 2 })).score_bounds(), Some(Bounds::exact(0.5)));
+        let mut limit = finding("met", Some(1.0), 1.0);
+        limit["implicit"] = true.into();
+        let findings = json!([finding("unmet", Some(0.0), 1.0), finding("met", Some(1.0), 1.0), limit]);
+        let limited = json!({ "score": 2, "max_score": 3, "findings": findings });
+        assert_eq!(trial(&limited).score_bounds(), Some(Bounds::exact(0.5)), "a kept limit does not count");
         assert_eq!(trial(&json!({})).score_bounds(), None);
     }
 

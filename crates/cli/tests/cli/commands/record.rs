@@ -471,7 +471,7 @@ fn the_allowed_score_drop_is_set_on_the_command_line_or_in_the_project() {
         "{comparison:#}"
     );
     let ran = project.run(&["compare"]).exits(0);
-    assert!(ran.out.contains("score 75% → 50%"), "{}", ran.out);
+    assert!(ran.out.contains("score 67% → 33%"), "{}", ran.out);
     project.run(&["compare", "--any", "--threshold", "0.5"]).exits(0);
     project.write("trialrun.yaml", "defaults: { agent: fake, jobs: 1 }\ndiff: { regressionThreshold: 0.4 }\n");
     let comparison = project.run(&["compare", "--any", "--json"]).exits(0).json();

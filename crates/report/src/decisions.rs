@@ -63,6 +63,11 @@ pub(crate) fn answer(decision: &DecisionRecord) -> &'static str {
     }
 }
 
+/// Describes the answer, and says so if it does not count because the case is in quarantine.
+pub(crate) fn noted_answer(decision: &DecisionRecord) -> String {
+    format!("{}{}", answer(decision), if decision.quarantined { " (quarantined)" } else { "" })
+}
+
 /// Returns the outcome that corresponds to the answer.
 pub(crate) fn outcome(decision: &DecisionRecord) -> Outcome {
     match decision.answer {
@@ -155,9 +160,9 @@ pub(crate) fn sentence(decision: &DecisionRecord) -> String {
         (None, None) => String::new(),
     };
     format!(
-        "{beginning}: {} in {}, difference {estimate}({}).",
-        decided_after(decision),
+        "{beginning}: in {}, {}; difference {estimate}({}).",
         counted(usize::try_from(decision.cases).unwrap_or(usize::MAX), "case"),
+        decided_after(decision),
         interval(decision),
     )
 }

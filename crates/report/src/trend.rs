@@ -342,10 +342,12 @@ fn notes(point: &Point<'_>, change: Option<Ordering>) -> Vec<String> {
     }
     let planned = run.needed();
     if run.is_interrupted() || run.finished < planned {
-        notes.push(format!("{}/{} finished", number(run.finished as u64), number(planned as u64)));
+        let cancelled: usize = point.run.cases.iter().map(|case| case.by_outcome.cancelled).sum();
+        let finished = run.finished.saturating_sub(cancelled);
+        notes.push(format!("{}/{} finished", number(finished as u64), number(planned as u64)));
     }
     notes.extend(run.regrade_of.is_some().then(|| "regraded".to_owned()));
-    notes.extend(outcomes(point.by_outcome, |outcome| !outcome.is_graded()));
+    notes.extend(outcomes(point.by_outcome, |outcome| !matches!(outcome, Outcome::Passed | Outcome::Failed)));
     notes
 }
 
@@ -357,18 +359,20 @@ fn sparklines(points: &[Point<'_>], of: TrendOf, heads: [&str; 3], paint: &Paint
         return String::new();
     }
     let mut text = String::from("\n");
-    let mut line = |name: &str, values: &[Option<f64>], most: f64, shown: &[String]| {
-        let (Some(first), Some(last)) = (shown.first(), shown.last()) else { return };
+    let mut line = |name: &str, values: &[Option<f64>], most: f64, shown: &[Option<String>]| {
+        let (Some(first), Some(last)) = (shown.iter().flatten().next(), shown.last()) else { return };
+        let last = last.as_deref().unwrap_or("n/a");
         let (name, drawn) = (paint.dim(&format!("{name:<12}")), sparkline(values, most, paint));
         text.push_str(&format!("  {name}  {drawn}  {first} {} {last}\n", paint.symbols().arrow));
     };
     let rates = points.iter().map(|point| point.counts.bounds()?.value()).collect::<Vec<_>>();
-    let with_trials = points.iter().filter(|point| point.counts.trials() > 0);
-    line("pass rate", &rates, 1.0, &with_trials.map(|point| share(point.counts)).collect::<Vec<_>>());
+    let shown = points.iter().map(|point| (point.counts.trials() > 0).then(|| share(point.counts)));
+    line("pass rate", &rates, 1.0, &shown.collect::<Vec<_>>());
     for (index, head) in heads.into_iter().enumerate() {
         let values: Vec<Option<f64>> = points.iter().map(|point| point.spent(of)[index]).collect();
         let most = values.iter().flatten().copied().fold(0.0, f64::max);
-        line(head, &values, most, &values.iter().flatten().map(|value| SPENT[index](*value)).collect::<Vec<_>>());
+        let shown = values.iter().map(|value| value.map(SPENT[index]));
+        line(head, &values, most, &shown.collect::<Vec<_>>());
     }
     text
 }

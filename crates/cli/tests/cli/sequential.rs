@@ -236,7 +236,7 @@ fn a_comparison_runs_until_it_is_known_whether_the_skill_helps() {
         .write("skills/one/SKILL.md", "---\nname: one\ndescription: d\n---\nFormat.\n")
         .write("skills/one/evals/evals.json", &evals.to_string());
     let ran = project.run(&["run", "skills/one", "--trials", "auto:30", "--jobs", "3"]).exits(0);
-    assert!(ran.out.contains("The skill helps: decided after"), "{}", ran.out);
+    assert!(ran.out.contains("The skill helps: in 2 cases, decided after"), "{}", ran.out);
     let report = project.run(&["report", "--format", "json"]).exits(0).json();
     let decision = &report["decisions"][0];
     assert_eq!((&decision["answer"], &decision["cases"]), (&json!("better"), &json!(2)));

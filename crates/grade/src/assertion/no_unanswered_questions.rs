@@ -31,7 +31,7 @@ fn judge(evidence: &Evidence) -> Option<Verdict> {
     }
     let Some(first) = unanswered.first() else {
         return Some(Verdict::met(match questions.len() {
-            0 => "the agent did not use a tool to ask a question".into(),
+            0 => "no tool call with a question was reported".into(),
             1 => "the agent's question was answered".into(),
             many => format!("all {many} questions were answered"),
         }));

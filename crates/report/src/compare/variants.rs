@@ -13,8 +13,8 @@ use crate::format::counted;
 pub(super) const ARMS: [&str; 3] = [WITHOUT_SKILL, SKILLS_ONLY, WITH_SKILL];
 
 /// Explains what a comparison with and without a skill leaves out.
-pub(super) const NOTE: &str = "Assertions about the use of the skill are not compared: without the skill, no trial can \
-                               meet them.";
+pub(super) const NOTE: &str = "Assertions about the use of the skill are not compared: only trials with the skill have \
+                               them.";
 
 /// Suite and id of the case, the arm and the repetition.
 type Key = ((Arc<str>, Arc<str>), Arc<str>, u64);

@@ -46,8 +46,9 @@ fn body(record: &TrialRecord, evidence: bool) -> String {
     let mut body = format!("{}\n\n", took.join(", "));
     let is_noted = |finding: &&Finding| finding.status != Status::Met;
     let is_shown = |finding: &&Finding| is_noted(finding) || (evidence && !finding.evidence.is_empty());
-    // The trial's own reason would only repeat the findings.
-    if let Some(reason) = record.reason.as_ref().filter(|_| !record.findings.iter().any(|found| is_noted(&found))) {
+    // The reason of a trial with a verdict would only repeat the findings.
+    let repeats = record.outcome.is_graded() && record.findings.iter().any(|found| is_noted(&found));
+    if let Some(reason) = record.reason.as_ref().filter(|_| !repeats) {
         body.push_str(&format!("- {}\n", text(reason, REASON)));
     }
     for finding in record.findings.iter().filter(is_shown) {

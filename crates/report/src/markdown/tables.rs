@@ -6,7 +6,7 @@ use model::{ArmDelta, ArmSummary, CaseEffect, DecisionRecord, Estimate, Outcome}
 use super::escape::{code, text};
 use crate::arms::{Arms, without_variant};
 use crate::counts::{described, outcomes};
-use crate::decisions::{answer, by_urgency, decided_after, has_arms, name};
+use crate::decisions::{by_urgency, decided_after, has_arms, name, noted_answer};
 use crate::format::{counted, number, percent, rounded, seconds, share, signed};
 use crate::terminal::arms::{mean_cost, mean_tokens, shown_figures, ties};
 
@@ -149,7 +149,7 @@ pub(super) fn decisions(decisions: &[DecisionRecord]) -> String {
         let [low, high] = decision.confidence_sequence;
         let cells = [
             code(&name(decision, has_arms), NAME),
-            answer(decision).to_owned(),
+            noted_answer(decision),
             text(&decided_after(decision), 300),
             described(decision.counted()).replace('/', " of "),
             format!("{} to {}", percent(low), percent(high)),

@@ -433,7 +433,7 @@ pub(crate) fn count_notes(arms: &Arms, has_checks: bool) -> Vec<String> {
     let mut notes = Vec::new();
     if arms.different_in_both_arms > 0 && !arms.deltas.is_empty() {
         notes.push(format!(
-            "Differences leave out assertions about the use of the skill, which the arm without it cannot meet. Without \
+            "Differences leave out assertions about the use of the skill, which only the arm with it has. Without \
              them, {} would have another result.",
             counted(arms.different_in_both_arms, "trial")
         ));

@@ -5,7 +5,7 @@ use model::{DecisionRecord, Outcome, StopReason};
 use super::Paint;
 use super::grid::{Cell, CellStyle, Grid};
 use crate::counts::share;
-use crate::decisions::{answer, by_urgency, has_arms, name, outcome, passed, required};
+use crate::decisions::{by_urgency, has_arms, name, noted_answer, outcome, passed, required};
 use crate::format::{number, range};
 
 /// Maximum width of a case name.
@@ -48,7 +48,7 @@ pub(crate) fn first_rows(decisions: &[DecisionRecord], most: usize, paint: &Pain
         grid.row([
             paint.folded(&name(decision, has_arms), NAME).into(),
             required(decision).into(),
-            Cell::new(answer(decision), style),
+            Cell::new(noted_answer(decision), style),
             if is_decided { after.into() } else { Cell::new(format!("no ({after})"), CellStyle::Dim) },
             passed(decision).into(),
             share(decision.counted()).into(),

@@ -1,7 +1,7 @@
 //! View for several jobs without redrawing: a line for each trial when it gets its outcome, and the failures at the
 //! end.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use model::{Envelope, Event, Outcome, TrialRecord};
@@ -31,8 +31,8 @@ pub(super) struct Lines {
     omitted: usize,
     /// Number of finished repetitions of each case under each arm.
     repetitions: HashMap<Series, usize>,
-    /// Reasons for which trials were retried, each of which is shown once.
-    retried_for: HashSet<String>,
+    /// Reason for which a trial was retried last. It is shown once in a row.
+    retried_for: Option<String>,
     /// True if there is also a line when a trial of a skill starts. Such a trial often takes minutes.
     has_starts: bool,
 }
@@ -63,7 +63,7 @@ impl Lines {
             failures: Vec::new(),
             omitted: 0,
             repetitions: HashMap::new(),
-            retried_for: HashSet::new(),
+            retried_for: None,
             has_starts: false,
         }
     }
@@ -90,8 +90,8 @@ impl Lines {
                 }
             }
             Event::TrialRetried { reason } => {
-                let is_known = !self.retried_for.insert(reason.clone());
-                let reason = if is_known { "for the same reason".to_owned() } else { paint.folded(reason, 120) };
+                let is_same = self.retried_for.replace(reason.clone()).as_ref() == Some(reason);
+                let reason = if is_same { "for the same reason".to_owned() } else { paint.folded(reason, 120) };
                 paint.yellow(&format!("{} {:<18} {trial}: {reason}", symbols.again, "tried again")) + "\n"
             }
             Event::Idle { idle_ms, on } => {

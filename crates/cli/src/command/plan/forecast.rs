@@ -1,7 +1,9 @@
 //! Computes the figures of a plan: what its trials can show, how many are expected to run, and how much time and money
 //! they take.
 
-use model::statistics::{Comparison, ComparisonForecast, Contract, SIGNIFICANCE, detectable_drop, wilson_of_share};
+use model::statistics::{
+    Bounds, Comparison, ComparisonForecast, Contract, Counted, SIGNIFICANCE, detectable_drop, wilson_of_share,
+};
 use model::{DecisionQuestion, PassRate};
 use runner::{Plan, PlannedDecision};
 use serde::Serialize;
@@ -81,8 +83,12 @@ pub struct DecisionForecast {
     pub cases: usize,
     /// Maximum number of trials for each case and arm.
     pub max_trials: u64,
-    /// Pass rate in earlier trials; absent if there are none.
+    /// Pass rate of the first attempts in earlier trials; absent if there are none, or if it is not known exactly.
     pub known_pass_rate: Option<f64>,
+    /// Lowest possible pass rate of the first attempts in earlier trials; absent if there are none.
+    pub known_pass_rate_min: Option<f64>,
+    /// Highest possible one.
+    pub known_pass_rate_max: Option<f64>,
     /// Expected number of trials for each case and arm.
     pub expected_trials: f64,
     /// True if the expected number could not be computed, so that it is the maximum.
@@ -240,11 +246,11 @@ type Shown = ((PassRate, u64), [Option<f64>; 2]);
 impl DecisionForecast {
     fn of(decision: &PlannedDecision, history: &History, cache: &mut Vec<Shown>) -> Self {
         let known = decision.cases.iter().filter_map(|(suite, case)| history.get(suite, case, &decision.arm));
-        let [passed, failed] =
-            known.fold([0, 0], |[passed, failed], known| [passed + known.passed, failed + known.failed]);
-        let rate = (passed + failed > 0).then(|| passed as f64 / (passed + failed) as f64);
+        let mut counts = Counted::default();
+        known.for_each(|known| counts += known.counts);
+        let (rate, passed, decided) = (counts.bounds(), counts.passed, counts.passed + counts.failed);
         // Adding one pass and one failure prevents a few trials from looking certain.
-        let likely = rate.map(|_| (passed + 1) as f64 / (passed + failed + 2) as f64);
+        let likely = (decided > 0).then(|| (passed + 1) as f64 / (decided + 2) as f64);
         let mut forecast = Self {
             question: decision.question,
             case: decision
@@ -256,7 +262,9 @@ impl DecisionForecast {
             versus: decision.versus.as_deref().map(str::to_owned),
             cases: decision.cases.len(),
             max_trials: decision.most,
-            known_pass_rate: rate,
+            known_pass_rate: rate.and_then(Bounds::value),
+            known_pass_rate_min: rate.map(|rate| rate.min),
+            known_pass_rate_max: rate.map(|rate| rate.max),
             expected_trials: decision.most as f64,
             is_most: true,
             high_enough: None,
@@ -330,8 +338,9 @@ impl DifferenceForecast {
 fn known_rates(decision: &PlannedDecision, history: &History) -> Option<[f64; 2]> {
     let rate = |arm: &str| {
         let known = decision.cases.iter().filter_map(|(suite, case)| history.get(suite, case, arm));
-        let [passed, all] =
-            known.fold([0, 0], |[passed, all], known| [passed + known.passed, all + known.passed + known.failed]);
+        let [passed, all] = known.fold([0, 0], |[passed, all], known| {
+            [passed + known.counts.passed, all + known.counts.passed + known.counts.failed]
+        });
         (all > 0).then(|| (passed + 1) as f64 / (all + 2) as f64)
     };
     Some([rate(&decision.arm)?, rate(decision.versus.as_deref()?)?])

@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use model::{Outcome, TrialRow};
+use model::TrialRow;
+use model::statistics::Counted;
 use runner::Plan;
 use store::{Store, StoreError, TrialFilter};
 
@@ -21,10 +22,8 @@ pub struct History(HashMap<Key, Known>);
 /// Earlier trials of one case under one arm.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Known {
-    /// Number of passed trials.
-    pub passed: u64,
-    /// Number of failed trials.
-    pub failed: u64,
+    /// Results of the first attempts.
+    pub counts: Counted,
     duration_ms: u64,
     trials: u64,
     cost_usd: f64,
@@ -43,8 +42,7 @@ impl Known {
     }
 
     fn add(&mut self, row: &TrialRow) {
-        self.passed += u64::from(row.outcome == Outcome::Passed);
-        self.failed += u64::from(row.outcome == Outcome::Failed);
+        self.counts.add(row.first_outcome());
         self.trials += 1;
         self.duration_ms += row.duration_ms;
         if let Some(cost) = row.cost_usd {

@@ -77,9 +77,11 @@ fn decisions(decisions: &[DecisionForecast]) -> String {
             continue;
         }
         for decision in group.iter().take(CASES) {
-            let known = decision
-                .known_pass_rate
-                .map_or_else(|| "no earlier results".to_owned(), |rate| format!("{} passed so far", percent(rate)));
+            let known = match decision.known_pass_rate_min.zip(decision.known_pass_rate_max) {
+                None => "no earlier results".to_owned(),
+                Some((least, most)) if least == most => format!("{} passed so far", percent(least)),
+                Some((least, most)) => format!("{} to {} passed so far", percent(least), percent(most)),
+            };
             let about = if decision.is_most { "" } else { "about " };
             text.push_str(&format!(
                 "  {}: {known}, {about}{} expected\n",

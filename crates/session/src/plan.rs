@@ -66,6 +66,17 @@ impl Planned {
         self.diagnostics.iter().find(|problem| problem.is_error())
     }
 
+    /// Returns the problems, also those of files without which a run continues.
+    pub fn all_diagnostics(&self) -> Vec<Diagnostic> {
+        let mut all = self.diagnostics.clone();
+        for problem in self.plan.trials.iter().flat_map(|trial| &trial.case.broken) {
+            if !all.contains(problem) {
+                all.push(problem.clone());
+            }
+        }
+        all
+    }
+
     /// Returns the error for a plan without trials.
     pub fn nothing_selected(&self) -> Error {
         selection::nothing_selected(self.spec.overrides(), &self.plan, self.nearest.as_deref(), &self.case_ids)
@@ -169,11 +180,17 @@ impl Session {
         Ok(Planned { spec, plan, diagnostics: all, design, nearest, case_ids, coverage, shard, cases_hash })
     }
 
-    /// Plans to grade recorded trials again, with the current version of their cases.
+    /// Plans to grade recorded trials again, with the current version of their cases. `planned` are all trials of their
+    /// run, also those without a record.
     ///
     /// # Errors
     /// See [`Self::plan`].
-    pub fn plan_regrade(&self, spec: RunSpec, records: Vec<model::TrialRecord>) -> Result<PlannedRegrade, Error> {
+    pub fn plan_regrade(
+        &self,
+        spec: RunSpec,
+        records: Vec<model::TrialRecord>,
+        planned: &[model::TrialId],
+    ) -> Result<PlannedRegrade, Error> {
         let NamedCases { targets, cases } = NamedCases::of(spec.overrides(), &self.cwd)?;
         self.check_choices(&spec)?;
         let loaded = self.load_for(targets, spec.overrides());
@@ -181,7 +198,7 @@ impl Session {
         let Loaded { suites, diagnostics, modules, .. } = loaded;
         let selection = Selection { cases, tags: spec.overrides().selection.tags.clone(), ..Selection::default() };
         let today = self.request(&suites, &settings, &selection, modules);
-        let (regrade, planning) = runner::plan_regrade(RegradeRequest { today, records });
+        let (regrade, planning) = runner::plan_regrade(RegradeRequest { today, records, planned });
         let mut all = self.problems(&spec, diagnostics);
         all.extend(planning);
         self.mask_all(&settings, &mut all);

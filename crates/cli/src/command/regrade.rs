@@ -90,7 +90,8 @@ pub fn run(global: &Global, args: &RegradeArgs, terminal: &Terminal) -> Result<E
     if diagnostics.iter().any(|problem| args.gates.strict || problem.is_error()) {
         return Ok(ExitCode::from(exit::INVALID));
     }
-    let unfinished = then.trials.len().saturating_sub(regrade.trials());
+    let is_killed = run.finished_at.is_none();
+    let unfinished = if is_killed { then.trials.len().saturating_sub(regrade.trials()) } else { 0 };
     if unfinished > 0 {
         terminal.err(&format!(
             "note: {} of the run did not finish and {} skipped\n",
@@ -100,7 +101,7 @@ pub fn run(global: &Global, args: &RegradeArgs, terminal: &Terminal) -> Result<E
     }
     terminal.notes(&regrade.notes);
     let (judgements, providers) = (regrade.settings().judge.store.clone(), regrade.settings().providers.clone());
-    let info = info(args, &spec, &regrade, &then);
+    let info = info(args, &spec, &regrade, &then, is_killed);
     let (recorder, host) = (session.open_store()?, Arc::clone(&session.host));
     let (reports, warnings) = (requested(&args.report)?, Warnings::default());
     let otlp = for_otlp(&reports, terminal, &warnings);
@@ -125,7 +126,10 @@ pub fn run(global: &Global, args: &RegradeArgs, terminal: &Terminal) -> Result<E
     if let Some(note) = session::price_note(&providers) {
         terminal.err(&format!("note: {note}\n"));
     }
-    conclude(&args.gates, &ended, terminal)
+    let code = conclude(&args.gates, &ended, terminal)?;
+    let lacks_trials = unfinished > 0 || then.missing_shards.is_some();
+    let is_incomplete = lacks_trials && code == ExitCode::from(exit::PASSED);
+    Ok(if is_incomplete { ExitCode::from(exit::INCOMPLETE) } else { code })
 }
 
 /// Returns the recorded trials of the run, in the order of the plan.
@@ -189,7 +193,7 @@ fn plan(
     if judges_then(&mut args, &spec, then) {
         spec = session.resolve(&args)?;
     }
-    let planned = session.plan_regrade(spec, records)?;
+    let planned = session.plan_regrade(spec, records, &then.trials)?;
     Ok((session, planned))
 }
 
@@ -220,7 +224,7 @@ fn judges_then(args: &mut Overrides, spec: &RunSpec, then: &RunInfo) -> bool {
     is_other || is_elsewhere || is_more
 }
 
-fn info(args: &RegradeArgs, spec: &RunSpec, regrade: &Regrade, then: &RunInfo) -> RunInfo {
+fn info(args: &RegradeArgs, spec: &RunSpec, regrade: &Regrade, then: &RunInfo, is_killed: bool) -> RunInfo {
     let mut settings = then.settings.clone();
     let own = [
         "judge",
@@ -245,11 +249,11 @@ fn info(args: &RegradeArgs, spec: &RunSpec, regrade: &Regrade, then: &RunInfo) -
         started_at: jiff::Timestamp::now(),
         trialrun_version: env!("CARGO_PKG_VERSION").to_owned(),
         settings,
-        trials: regrade.ids(),
+        // Those of a killed run that have no outcome stay without one.
+        trials: if is_killed { then.trials.clone() } else { regrade.ids() },
         jobs: regrade.settings().jobs.min(regrade.trials()).max(1),
         invocation: None,
         shard: None,
-        missing_shards: None,
         isolation: None,
         ..then.clone()
     }

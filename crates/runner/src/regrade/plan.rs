@@ -25,6 +25,8 @@ pub struct RegradeRequest<'a> {
     pub today: PlanRequest<'a>,
     /// The recorded trials, in order.
     pub records: Vec<TrialRecord>,
+    /// All planned trials of their run.
+    pub planned: &'a [TrialId],
 }
 
 /// A plan to grade a run again.
@@ -96,7 +98,7 @@ fn id_of(old: &TrialRecord) -> TrialId {
 
 /// Plans to grade again. The plan is complete only if no diagnostic is an error.
 pub fn plan_regrade(request: RegradeRequest<'_>) -> (Regrade, Vec<Diagnostic>) {
-    let RegradeRequest { today, records } = request;
+    let RegradeRequest { today, records, planned } = request;
     let mut planner = Planner {
         today: &today,
         state: Arc::new(RunState::new(today.modules.clone(), today.cwd, today.settings.secrets.clone())),
@@ -106,7 +108,7 @@ pub fn plan_regrade(request: RegradeRequest<'_>) -> (Regrade, Vec<Diagnostic>) {
     };
     let recorded: Vec<RecordedTrial> = records.into_iter().map(|old| planner.recorded(old)).collect();
     let Planner { mut problems, mut notes, .. } = planner;
-    notes.find_new(today.suites, &recorded);
+    notes.find_others(today.suites, &recorded, planned);
     let trials: Vec<PlannedTrial> = recorded
         .iter()
         .filter_map(|recorded| match &recorded.action {
@@ -172,8 +174,13 @@ impl Planner<'_> {
         let mut suites = self.today.suites.iter().filter(|suite| *suite.name == *old.suite);
         let found = suites.find_map(|suite| Some((suite, suite.cases.iter().position(|case| *case.id == *old.case)?)));
         let Some((suite, at)) = found else {
-            self.notes.gone += 1;
-            return Action::Skip(format!("its case is no longer in the suite; its outcome was {}", old.outcome.name()));
+            let is_loaded = self.today.suites.iter().any(|suite| *suite.name == *old.suite);
+            let (count, reason) = match is_loaded {
+                true => (&mut self.notes.gone, "its case is no longer in the suite"),
+                false => (&mut self.notes.not_loaded, "its suite was not loaded"),
+            };
+            *count += 1;
+            return Action::Skip(reason.to_owned());
         };
         let case = &suite.cases[at];
         match old.outcome {
@@ -286,29 +293,37 @@ const MAX_NAMES: usize = 5;
 /// Counts of trials that are not graded again, by reason.
 #[derive(Default)]
 struct Notes {
+    /// Trials whose suites were not loaded.
+    not_loaded: usize,
     /// Trials whose cases no longer exist.
     gone: usize,
     /// Trials whose assertions are code.
     code: usize,
     /// Trials that were broken, cancelled or skipped.
     without_evidence: usize,
-    /// Names of cases that the run did not have.
-    new: Vec<String>,
+    /// Names of cases that are not in the run.
+    others: Vec<String>,
 }
 
 impl Notes {
     /// Finds current cases that are not in the run.
-    fn find_new(&mut self, suites: &[Suite], recorded: &[RecordedTrial]) {
+    fn find_others(&mut self, suites: &[Suite], recorded: &[RecordedTrial], planned: &[TrialId]) {
         let is_known = |suite: &Suite, case: &Case| {
             recorded.iter().any(|trial| *trial.old.suite == *suite.name && *trial.old.case == *case.id)
+                || planned.iter().any(|id| *id.suite == *suite.name && *id.case == *case.id)
         };
         let cases = suites.iter().flat_map(|suite| suite.cases.iter().map(move |case| (suite, case)));
-        let new = cases.filter(|(suite, case)| !is_known(suite, case));
-        self.new = new.map(|(suite, case)| format!("{}::{}", suite.name, case.id)).collect();
+        let others = cases.filter(|(suite, case)| !is_known(suite, case));
+        self.others = others.map(|(suite, case)| format!("{}::{}", suite.name, case.id)).collect();
     }
 
     fn lines(&self) -> Vec<String> {
         let notes = [
+            (
+                self.not_loaded,
+                "trial is skipped: its suite was not loaded",
+                "trials are skipped: their suites were not loaded",
+            ),
             (
                 self.gone,
                 "trial is skipped: its case is no longer in the suite",
@@ -327,18 +342,16 @@ impl Notes {
         ];
         let counted = notes.into_iter().filter(|(count, ..)| *count > 0);
         let counted = counted.map(|(count, one, more)| format!("{count} {}", if count == 1 { one } else { more }));
-        counted.chain(self.new_cases()).collect()
+        counted.chain(self.other_cases()).collect()
     }
 
-    fn new_cases(&self) -> Option<String> {
-        let names = self.new.iter().take(MAX_NAMES).map(String::as_str).collect::<Vec<_>>().join(", ");
-        match self.new.len() {
+    fn other_cases(&self) -> Option<String> {
+        let names = self.others.iter().take(MAX_NAMES).map(String::as_str).collect::<Vec<_>>().join(", ");
+        match self.others.len() {
             0 => None,
-            1 => Some(format!("1 case is new, so the run has no trial of it: {names}")),
-            count if count > MAX_NAMES => {
-                Some(format!("{count} cases are new, so the run has no trials of them: {names}, …"))
-            }
-            count => Some(format!("{count} cases are new, so the run has no trials of them: {names}")),
+            1 => Some(format!("1 case is not in the run: {names}")),
+            count if count > MAX_NAMES => Some(format!("{count} cases are not in the run: {names}, …")),
+            count => Some(format!("{count} cases are not in the run: {names}")),
         }
     }
 }

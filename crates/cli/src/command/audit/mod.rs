@@ -104,7 +104,7 @@ pub fn run(global: &Global, args: &AuditArgs, terminal: &Terminal) -> Result<Exi
     }
     if stopped.is_none() && !good.is_empty() {
         let mutations = Mutations::of(&good);
-        let regrade = context.plan_regrade(spec, mutations.records())?.regrade;
+        let regrade = context.plan_regrade(spec, mutations.records(), &[])?.regrade;
         let archive: Arc<dyn Archive> = Arc::new(mutations.evidence());
         let info = model::RunInfo { trials: regrade.ids(), ..info };
         let records = Arc::new(Records::default());

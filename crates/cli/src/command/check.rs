@@ -178,16 +178,10 @@ fn check_as(
 
 /// Returns everything that `check` reports about a plan.
 fn problems(planned: &Planned, strict: bool) -> Vec<Diagnostic> {
-    let Planned { plan, diagnostics, design, .. } = planned;
-    let mut diagnostics = diagnostics.clone();
+    let Planned { plan, design, .. } = planned;
+    let mut diagnostics = planned.all_diagnostics();
     diagnostics.extend(design.iter().filter(|_| strict).cloned());
     diagnostics.extend(unrecorded(plan, &plan.settings.cassettes));
-    // A run continues without these files.
-    for problem in plan.trials.iter().flat_map(|trial| &trial.case.broken) {
-        if !diagnostics.contains(problem) {
-            diagnostics.push(problem.clone());
-        }
-    }
     diagnostics
 }
 

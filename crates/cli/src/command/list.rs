@@ -86,7 +86,8 @@ pub fn run(global: &Global, args: &ListArgs, terminal: &Terminal) -> Result<Exit
     }
     let mut run = args.run.clone();
     run.targets.extend(args.root.clone());
-    let (_, prepared) = place::plan(global, &run)?;
+    let (_, mut prepared) = place::plan(global, &run)?;
+    prepared.diagnostics = prepared.all_diagnostics();
     terminal.notes(prepared.spec.notes());
     let trials = &prepared.plan.trials;
     if args.json {

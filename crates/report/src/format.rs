@@ -66,6 +66,11 @@ pub fn percent(share: f64) -> String {
     format!("{honest}%")
 }
 
+/// Formats a share with up to three decimals: `99.9%`.
+pub(crate) fn precise_percent(share: f64) -> String {
+    format!("{}%", (share * 100_000.0).round() / 1_000.0)
+}
+
 /// Formats a range of shares as `45-94%`.
 pub(crate) fn range([low, high]: [f64; 2]) -> String {
     format!("{}-{}", percent(low).trim_end_matches('%'), percent(high))

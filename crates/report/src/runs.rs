@@ -5,10 +5,11 @@ use model::{Gate, Outcome, RunRow, Summary};
 use serde_json::{Value, json};
 
 use crate::counts::outcomes;
-use crate::format::{between, elapsed, in_parentheses, money, percent, timestamp};
+use crate::format::{between, elapsed, in_parentheses, money, precise_percent, timestamp};
 use crate::plain;
 use crate::terminal::grid::{Cell, CellStyle, Grid};
 use crate::terminal::{Paint, Style};
+use crate::totals::without_shards;
 
 /// Maximum width of a label, and of the names of all of a run's agents.
 const NAME: usize = 24;
@@ -45,27 +46,25 @@ impl ListedRun {
         match (self.state(), self.gate.exit_code(&self.summary)) {
             ("running", _) => "running",
             (_, 1) => "failed",
-            ("finished", 0) if self.summary.by_outcome.passed > 0 => "passed",
+            ("finished", 0) if self.has_passed() => "passed",
             _ => "incomplete",
         }
     }
 
+    /// Returns `true` if a trial passed and no shard is missing.
+    fn has_passed(&self) -> bool {
+        self.summary.by_outcome.passed > 0 && self.run.missing_shards.is_none()
+    }
+
     pub(crate) fn results(&self) -> String {
         let mut parts = outcomes(self.summary.by_outcome, |outcome| outcome != Outcome::Cancelled);
-        if let Some(lacks) = &self.run.missing_shards {
-            let missing: Vec<String> = lacks.missing.iter().map(|shard| format!("{shard}/{}", lacks.of)).collect();
-            parts.push(format!(
-                "without {} {}",
-                if missing.len() == 1 { "shard" } else { "shards" },
-                missing.join(" ")
-            ));
-        }
+        parts.extend(self.run.missing_shards.as_ref().map(without_shards));
         parts.extend((self.summary.flaky > 0).then(|| format!("{} flaky", self.summary.flaky)));
         // Quarantined trials do not count, and the line is long enough without them.
         let quarantined = self.summary.all_quarantined();
         parts.extend((quarantined > 0).then(|| format!("{quarantined} quarantined")));
         let least = self.gate.min_pass_rate.filter(|_| self.gate.is_missed(&self.summary));
-        parts.extend(least.map(|least| format!("needs {} passed", percent(least))));
+        parts.extend(least.map(|least| format!("needs {} passed", precise_percent(least))));
         match (self.state(), self.unfinished()) {
             ("finished", 0) => {}
             ("finished", open) => parts.push(format!("{open} of {} unfinished", self.run.needed())),
@@ -86,7 +85,7 @@ impl ListedRun {
     fn style(&self) -> CellStyle {
         match self.gate.exit_code(&self.summary) {
             1 => CellStyle::Red,
-            0 if self.state() == "finished" && self.summary.by_outcome.passed > 0 => CellStyle::Green,
+            0 if self.state() == "finished" && self.has_passed() => CellStyle::Green,
             _ => CellStyle::Plain,
         }
     }

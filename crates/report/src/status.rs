@@ -4,8 +4,8 @@ use std::collections::{BTreeSet, HashSet};
 
 use jiff::Timestamp;
 use model::{
-    AgentInfo, Answer, DecisionRecord, Finding, Gate, HookRecord, Lease, LiveTrial, Outcome, OutcomeCounts, RunRow,
-    SideEffects, Status, Tokens, TrialFigures, TrialRecord, TrialRow,
+    AgentInfo, Answer, DecisionRecord, Ending, Finding, Gate, HookRecord, Lease, LiveTrial, Outcome, OutcomeCounts,
+    RunRow, SideEffects, Status, Tokens, TrialFigures, TrialRecord, TrialRow,
 };
 
 use crate::arms::Arms;
@@ -168,15 +168,18 @@ fn verdict(view: &StatusView<'_>, paint: &Paint) -> String {
         trials.map(|trial| trial.reason.as_deref()).collect::<BTreeSet<_>>()
     };
     let (not_started, skipped) = (reasons(Outcome::Cancelled), reasons(Outcome::Skipped));
+    let stopped = Ending::Cancelled.describe();
+    let is_not_started = |reason: &&str| *reason != stopped;
     let verdict = Verdict::of(&EndedRun {
         summary,
         planned: run.planned,
         decisions: &view.details.decisions,
-        not_started: first_reason(not_started.first().copied().flatten().into_iter()),
+        not_started: first_reason(not_started.iter().flatten().copied().find(is_not_started).into_iter()),
         skipped: first_reason(skipped.iter().flatten().copied()),
         without_result: first_reason(view.details.without_result.iter().map(String::as_str)),
         gate: view.details.gate,
         signal: run.signal.as_deref(),
+        missing_shards: run.missing_shards.as_ref(),
     });
     run_verdict(&verdict, paint)
 }

@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 
 use model::{
-    AgentInfo, AuxiliaryUsage, DecisionRecord, Finding, Gate, GateResult, Outcome, RunInfo, Status, Summary,
-    TrialRecord,
+    AgentInfo, AuxiliaryUsage, DecisionRecord, Finding, Gate, GateResult, MissingShards, Outcome, RunInfo, Status,
+    Summary, TrialRecord,
 };
 
 use crate::arms::Arms;
 use crate::cassettes::CassetteTotals;
 use crate::figures::Figures;
-use crate::format::{counted, number, percent};
+use crate::format::{counted, number, percent, precise_percent};
 use crate::places::Places;
 use crate::{counts, decisions, plain};
 
@@ -23,6 +23,7 @@ pub(crate) struct RunTotals {
     agents: Vec<AgentInfo>,
     places: Places,
     planned: usize,
+    missing_shards: Option<MissingShards>,
     /// Number of planned baseline trials.
     planned_baseline: usize,
     summary: Summary,
@@ -97,6 +98,7 @@ impl RunTotals {
             agents: info.agents.clone(),
             places: Places::new(&info.trials),
             planned: info.trials.len(),
+            missing_shards: info.missing_shards.clone(),
             planned_baseline: info.trials.iter().filter(|id| id.is_baseline()).count(),
             compares,
             gate: Gate::from_settings(&info.settings),
@@ -121,10 +123,7 @@ impl RunTotals {
         if record.outcome == Outcome::Skipped {
             self.skipped.extend(record.reason.clone());
         }
-        // Two are enough to know that there are several.
-        if self.without_result.len() < 2 {
-            self.without_result.extend(without_result(record).map(str::to_owned));
-        }
+        self.without_result.extend(without_result(record).map(str::to_owned));
         if let Some(used) = &record.cassette {
             self.cassettes.add(used);
         }
@@ -246,6 +245,7 @@ impl RunTotals {
             without_result: first_reason(self.without_result.iter().map(String::as_str)),
             gate: self.gate,
             signal,
+            missing_shards: self.missing_shards.as_ref(),
         })
     }
 }
@@ -265,15 +265,28 @@ pub(crate) struct EndedRun<'a> {
     pub(crate) gate: Gate,
     /// Signal that stopped the run.
     pub(crate) signal: Option<&'a str>,
+    /// Shards that a merged run lacks.
+    pub(crate) missing_shards: Option<&'a MissingShards>,
+}
+
+/// Lists the shards that a merged run lacks: `without shard 2/2`.
+pub(crate) fn without_shards(lacks: &MissingShards) -> String {
+    let missing: Vec<String> = lacks.missing.iter().map(|shard| format!("{shard}/{}", lacks.of)).collect();
+    format!("without {} {}", if missing.len() == 1 { "shard" } else { "shards" }, missing.join(" "))
 }
 
 /// Compares the pass rate with the required one: `pass rate 83% is at least the required 80%`.
 pub(crate) fn required(summary: &Summary, gate: Gate) -> Option<String> {
-    let (result, least) = (gate.result(summary)?, percent(gate.min_pass_rate?));
-    let bounds = summary.counted().bounds()?;
+    let (result, required) = (gate.result(summary)?, gate.min_pass_rate?);
+    let (bounds, least) = (summary.counted().bounds()?, precise_percent(required));
+    // A rate that would look like the required one is shown with decimals.
+    let shown = |rate: f64| match percent(rate) == percent(required) {
+        true => precise_percent(rate),
+        false => percent(rate),
+    };
     let rate = match bounds.value() {
-        Some(rate) => percent(rate),
-        None => format!("between {} and {}", percent(bounds.min), percent(bounds.max)),
+        Some(rate) => shown(rate),
+        None => format!("between {} and {}", shown(bounds.min), shown(bounds.max)),
     };
     let first = if summary.flaky > 0 { " at the first attempt" } else { "" };
     let compared = match result {
@@ -293,7 +306,9 @@ pub(crate) fn rate(summary: &Summary) -> Option<String> {
 impl Verdict {
     /// Returns the verdict on a run: a word that agrees with the exit code, and one sentence with all trials in it.
     pub(crate) fn of(run: &EndedRun<'_>) -> Self {
-        let EndedRun { summary, planned, decisions, ref not_started, ref skipped, gate, signal, .. } = *run;
+        let EndedRun {
+            summary, planned, decisions, ref not_started, ref skipped, gate, signal, missing_shards, ..
+        } = *run;
         let finished = summary.trials + summary.baseline + summary.all_quarantined();
         let unfinished = planned.saturating_sub(finished + summary.decisions.spared);
         let without_result = summary.open().saturating_sub(summary.by_outcome.cancelled);
@@ -303,7 +318,12 @@ impl Verdict {
         let is_excused = gate.ignores_failures(summary) && !gate.no_fail_on_assertions;
         let (word, outcome) = if (failures > 0 || !not_met.is_empty() || gate.is_missed(summary)) && !is_excused {
             ("FAIL", Outcome::Failed)
-        } else if summary.open() > 0 || unfinished > 0 || !open.is_empty() || signal.is_some() {
+        } else if summary.open() > 0
+            || unfinished > 0
+            || !open.is_empty()
+            || signal.is_some()
+            || missing_shards.is_some()
+        {
             ("INCOMPLETE", Outcome::Broken)
         } else if summary.is_nothing() {
             ("NOTHING TESTED", Outcome::Broken)
@@ -348,14 +368,12 @@ impl Verdict {
         if !has_rates && word != "FAIL" {
             add(&mut reason, summary.by_outcome.failed, "failed");
         }
-        if word == "INCOMPLETE" && summary.by_outcome.passed > 0 && summary.by_outcome.failed == 0 && !has_rates {
+        let has_no_failure = summary.by_outcome.failed == 0 && summary.flaky == 0;
+        if word == "INCOMPLETE" && summary.by_outcome.passed > 0 && has_no_failure && !has_rates {
             reason.push("none failed".to_owned());
         }
-        if summary.flaky > 0 && (word == "PASS" || (word == "FAIL" && failures == 0)) {
-            reason.push(match summary.flaky == summary.by_outcome.passed {
-                true => "but only after a failed attempt".to_owned(),
-                false => format!("{} of them only after a failed attempt", number(summary.flaky as u64)),
-            });
+        if summary.flaky > 0 {
+            reason.push(format!("{} passed only after a failed attempt", number(summary.flaky as u64)));
         }
         if word == "PASS" && summary.passed_with_signs > 0 {
             reason.push(format!("{} of them with signs of tampering", number(summary.passed_with_signs as u64)));
@@ -376,6 +394,7 @@ impl Verdict {
             reason.extend(quarantined.map(|trials| format!("not counted: {trials}")));
         }
         reason.extend(signal.map(|signal| format!("stopped by {signal}")));
+        reason.extend(missing_shards.map(without_shards));
         Self { word, outcome, reason: reason.join(", ") }
     }
 }
@@ -418,6 +437,7 @@ mod tests {
             without_result: None,
             gate: Gate::default(),
             signal: None,
+            missing_shards: None,
         }
     }
 
@@ -450,14 +470,17 @@ mod tests {
         let unknown = "FAIL 2 of 10 trials failed, 1 has no result (broken), 7 passed, pass rate between 70% and 80% is \
                        not known to reach the required 80%";
         assert_eq!(line(&counts(7, 2, 1), least), unknown);
+        let close = Gate { min_pass_rate: Some(0.999), no_fail_on_assertions: false };
+        let almost = "FAIL 1 of 300 trials failed, 299 passed, pass rate 99.667% is below the required 99.9%";
+        assert_eq!(line(&counts(299, 1, 0), close), almost);
         let ignoring = Gate { no_fail_on_assertions: true, ..Gate::default() };
         let ignored = "FAIL 1 of 6 trials failed, 5 passed, ignored by the exit code (--no-fail-on-assertions)";
         assert_eq!(line(&counts(5, 1, 0), ignoring), ignored);
         let by_outcome = OutcomeCounts { passed: 6, skipped: 3, ..OutcomeCounts::default() };
         let flaky = Summary { flaky: 2, trials: 9, by_outcome, ..Summary::default() };
-        let passed = "PASS 6 of 9 trials passed, 2 of them only after a failed attempt, 3 skipped";
+        let passed = "PASS 6 of 9 trials passed, 2 passed only after a failed attempt, 3 skipped";
         assert_eq!(line(&flaky, Gate::default()), passed);
-        let too_low = "FAIL 6 of 9 trials passed, 2 of them only after a failed attempt, 3 skipped, pass rate 67% at the \
+        let too_low = "FAIL 6 of 9 trials passed, 2 passed only after a failed attempt, 3 skipped, pass rate 67% at the \
                        first attempt is below the required 80%";
         assert_eq!(line(&flaky, least), too_low);
         assert_eq!(line(&Summary::default(), Gate::default()), "NOTHING TESTED no trials");

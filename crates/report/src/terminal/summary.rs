@@ -9,7 +9,9 @@ use model::{
 
 use super::{Paint, arms, decisions, result};
 use crate::decisions::{NOTE, reasons};
-use crate::format::{between, cached, counted, elapsed, model_usage, money, number, percent, range, share};
+use crate::format::{
+    between, cached, counted, elapsed, model_usage, money, number, percent, precise_percent, range, share,
+};
 use crate::names::Names;
 use crate::totals::{self, RunTotals, Verdict};
 
@@ -279,7 +281,7 @@ pub(crate) fn pass_rates(summary: &Summary, gate: &Gate) -> Vec<(&'static str, S
             Some(GateResult::Unknown) => "cannot tell, so it is not met",
             None => "no trial counts",
         };
-        rates.push(("required", format!("at least {}: {result}", percent(least))));
+        rates.push(("required", format!("at least {}: {result}", precise_percent(least))));
     }
     rates.extend(summary.judge_sample.as_ref().map(|sample| ("sample", sampled(sample))));
     rates

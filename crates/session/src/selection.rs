@@ -175,7 +175,7 @@ pub(crate) fn nothing_selected(
 
 /// Returns the message for a selection without any failures in `run`.
 pub fn none_failed(run: &str) -> String {
-    format!("every selected case passed in the run `{run}`")
+    format!("no trial of a selected case failed, broke or stayed undecided in the run `{run}`")
 }
 
 /// Formats the available ids in one line.

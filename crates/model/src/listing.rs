@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bounds::Bounds;
 use crate::statistics::Counted;
-use crate::{AgentInfo, Fault, Lease, MissingShards, Outcome, OutcomeCounts, Step, Summary, Tokens};
+use crate::{AgentInfo, Fault, Lease, MissingShards, Outcome, OutcomeCounts, Step, Summary, Tokens, TrialId};
 
 /// Recorded run in a list.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -119,7 +119,7 @@ pub struct TrialRow {
     pub cost_usd: Option<f64>,
     /// Token cap, if there was one.
     pub token_budget: Option<f64>,
-    /// Number of attempts.
+    /// Number of attempts; 0 if the run was killed before the trial had an outcome.
     pub attempts: usize,
     /// Number of errors that are not findings.
     pub errors: usize,
@@ -130,6 +130,48 @@ pub struct TrialRow {
 }
 
 impl TrialRow {
+    /// Returns the row of a trial of `run` that has no outcome, because the run was killed before. `same_arm` is another
+    /// trial of its arm.
+    pub fn unfinished(run: &RunRow, id: &TrialId, same_arm: Option<&Self>) -> Self {
+        Self {
+            run: run.id.clone(),
+            label: run.label.clone(),
+            id: id.to_string(),
+            suite: id.suite.to_string(),
+            case: id.case.to_string(),
+            arm: id.arm.to_string(),
+            agent: same_arm.map_or_else(|| id.arm.to_string(), |other| other.agent.clone()),
+            model: same_arm.and_then(|other| other.model.clone()),
+            variant: same_arm.and_then(|other| other.variant.clone()),
+            repetition: id.repetition,
+            outcome: Outcome::Cancelled,
+            flaky: false,
+            quarantined: false,
+            fault: None,
+            reason: Some("the run ended before the trial did".to_owned()),
+            score: None,
+            max_score: None,
+            score_bounds: None,
+            started_at: run.started_at,
+            duration_ms: 0,
+            agent_ms: None,
+            turns: 0,
+            tool_calls: 0,
+            tokens: None,
+            cost_usd: None,
+            token_budget: None,
+            attempts: 0,
+            errors: 0,
+            skill_version: None,
+            skill_hash: None,
+        }
+    }
+
+    /// Returns `true` if the trial has a record.
+    pub fn is_recorded(&self) -> bool {
+        self.attempts > 0
+    }
+
     /// Returns the time at which the trial got its outcome.
     pub fn finished_at(&self) -> Timestamp {
         let length = jiff::SignedDuration::from_millis(i64::try_from(self.duration_ms).unwrap_or(i64::MAX));

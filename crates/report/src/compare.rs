@@ -260,6 +260,13 @@ impl Comparison {
         {
             self.names = Some([was.clone(), is.clone()]);
         }
+        if after.regrade_of.as_ref() == Some(&before.id) {
+            for case in &mut self.cases {
+                case.test = None;
+                case.is_confirmed = matches!(case.change, Change::Regressed | Change::Fixed);
+            }
+            self.decision = self.decision.exact();
+        }
         self.runs = Some(Box::new([before.clone(), after.clone()]));
         if before.sequential || after.sequential { self.sequential() } else { self }
     }
@@ -359,9 +366,8 @@ impl Comparison {
     }
 
     fn is_regression(&self, decision: &Decision, cases: &[CaseChange]) -> bool {
-        let is_regrade = self.runs.as_ref().is_some_and(|runs| runs[1].regrade_of.as_ref() == Some(&runs[0].id));
-        let counts_all = is_regrade || self.counts_any;
-        let is_regression = |case: &CaseChange| case.change == Change::Regressed && (case.is_confirmed || counts_all);
+        let is_regression =
+            |case: &CaseChange| case.change == Change::Regressed && (case.is_confirmed || self.counts_any);
         decision.is_lower_by(self.threshold) || cases.iter().any(is_regression)
     }
 
@@ -577,6 +583,8 @@ fn confirm(cases: &mut [CaseChange], threshold: f64) {
 fn value(trial: &TrialRow, by: Dimension) -> String {
     match by {
         Dimension::Run => trial.run.clone(),
+        // Without a model, an arm is named after the agent with its argument, such as a file of recorded answers.
+        Dimension::Agent if trial.model.is_none() => without_variant(&trial.arm).to_owned(),
         Dimension::Agent => trial.agent.clone(),
         Dimension::Model => trial.model.clone().unwrap_or_else(|| "default model".to_owned()),
         Dimension::Variant => trial.variant.clone().unwrap_or_else(|| "no variant".to_owned()),

@@ -209,6 +209,13 @@ impl Side {
         for (trial, record) in lacking.iter_mut().zip(store.records(&run.id, &ids)?) {
             trial.score_bounds = record.first_score();
         }
+        if run.finished_at.is_none() {
+            let finished: HashSet<String> = trials.iter().map(|trial| trial.id.clone()).collect();
+            for id in store.info(&run.id)?.trials.iter().filter(|id| !finished.contains(&id.to_string())) {
+                let same_arm = trials.iter().find(|trial| *trial.arm == *id.arm);
+                trials.push(TrialRow::unfinished(&run, id, same_arm));
+            }
+        }
         Ok(Self { store, run, trials })
     }
 }

@@ -154,6 +154,22 @@ fn live_and_replayed_reports_of_a_resumed_run_are_the_same() {
 }
 
 #[test]
+fn a_killed_run_is_incomplete_in_comparisons_and_when_it_is_graded_again() {
+    let project = waiting();
+    project.write("go", "").run(&["run", "first.yaml", "waits.yaml", "--label", "whole"]).exits(0);
+    std::fs::remove_file(project.dir().join("go")).unwrap();
+    let live = waits(&project);
+    live.signal(Signal::SIGKILL);
+    live.end();
+    let ran = project.run(&["compare", "whole", "latest"]).exits(3);
+    let sentence = ran.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(sentence.contains("case waits::waits has no result in the second run (1 cancelled)"), "{}", ran.output());
+    let ran = project.run(&["regrade", "latest"]).exits(3);
+    assert!(ran.out.contains("INCOMPLETE  1 planned trial not finished, 1 passed"), "{}", ran.output());
+    assert!(!ran.err.contains("not in the run"), "{}", ran.err);
+}
+
+#[test]
 fn cancelled_trials_run_again_and_changes_are_reported() {
     let project = waiting();
     let live = waits(&project);

@@ -216,10 +216,11 @@ impl CaseChange {
     }
 }
 
-/// Returns the first trial with that outcome, or else the first trial.
+/// Returns the first recorded trial with that outcome, or else the first one.
 fn shown(trials: &[&TrialRow], wanted: Option<Outcome>) -> Option<(String, String)> {
     let key = |trial: &&&TrialRow| (wanted.is_some_and(|wanted| trial.outcome != wanted), trial.repetition);
-    trials.iter().min_by_key(key).map(|trial| (trial.run.clone(), trial.id.clone()))
+    let recorded = trials.iter().filter(|trial| trial.is_recorded());
+    recorded.min_by_key(key).map(|trial| (trial.run.clone(), trial.id.clone()))
 }
 
 impl Side {

@@ -66,10 +66,13 @@ impl Comparison {
                 text.push_str(&format!("  {}\n", paint.dim(&more)));
             }
         }
-        let same = self.cases.iter().filter(|case| case.change == Change::Same).count();
+        let same = self.cases.iter().filter(|case| case.change == Change::Same);
+        let (same, skipped): (Vec<_>, Vec<_>) = same.partition(|case| case.gain().is_some());
         text.push('\n');
-        if same > 0 {
-            text.push_str(&format!("  {} unchanged\n", counted(same, "case")));
+        for (cases, what) in [(same, "unchanged"), (skipped, "skipped on both sides")] {
+            if !cases.is_empty() {
+                text.push_str(&format!("  {} {what}\n", counted(cases.len(), "case")));
+            }
         }
         for note in self.notes() {
             text.push_str(&folded(&paint.folded(&note, SENTENCE), &paint, Paint::dim));

@@ -341,7 +341,9 @@ impl Preferences {
     /// Says which of the sides is preferred.
     fn sentence(&self, [before, after]: [String; 2]) -> String {
         let counts = &self.counts;
-        let is_certain = self.p_value().is_some_and(|p| p < UNLIKELY);
+        let is_significant = self.p_value().is_some_and(|p| p < UNLIKELY);
+        // The undecided pairs could all have been lost.
+        let is_certain = is_significant && counts.after.abs_diff(counts.before) > counts.undecided;
         if self.available == 0 {
             return "cannot tell which side is preferred, because no case has a graded trial on both sides.".into();
         }
@@ -393,8 +395,11 @@ impl Preferences {
             }
             (_, p) => {
                 let differences: Vec<f64> = self.cases.iter().filter_map(CasePreference::difference).collect();
-                let more = (p.is_some() && mean != 0.0).then(|| more_cases(&differences));
-                let more = more.map_or_else(String::new, |more| format!(" To tell, {more}."));
+                let more = match p.is_some() && mean != 0.0 {
+                    _ if is_significant => " The undecided pairs could reverse this.".to_owned(),
+                    true => format!(" To tell, {}.", more_cases(&differences)),
+                    false => String::new(),
+                };
                 format!(
                     "cannot tell yet whether {after} is preferred to {before}; {}.{more}",
                     won("it", counts.after, counts.before)

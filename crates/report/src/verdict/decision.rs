@@ -133,11 +133,11 @@ impl PairedCase<'_> {
         (passed, [before.trials(), after.trials()])
     }
 
-    /// Returns the mean scores of both sides; `None` if neither has one. If one side has none, such as when all its
-    /// trials are broken, it may be any.
+    /// Returns the mean scores of both sides; `None` if neither has one although all trials have a result. A side without
+    /// one, such as when all its trials are broken, may have any.
     fn scores(&self) -> Option<[Bounds; 2]> {
         let (before, after) = (self.before.score(), self.after.score());
-        let known = before.or(after).is_some();
+        let known = before.or(after).is_some() || self.before.counts.unknown + self.after.counts.unknown > 0;
         known.then(|| [before, after].map(|score| score.unwrap_or(Bounds::UNKNOWN_SHARE)))
     }
 
@@ -200,6 +200,8 @@ pub(crate) struct Decision {
     pub(crate) scores: Option<[Bounds; 2]>,
     /// True if the results decided how many trials ran, so that only [`Self::same_cases_p_value`] is valid.
     pub(crate) is_sequential: bool,
+    /// True if both sides grade the same evidence, so that no difference is chance.
+    is_exact: bool,
 }
 
 /// Conclusion from the trials.
@@ -278,7 +280,13 @@ impl Decision {
             score: if is_partial { BoundedDifference::of_shares(&score_differences) } else { None },
             scores: mean_score(0).zip(mean_score(1)).map(<[Bounds; 2]>::from),
             is_sequential: false,
+            is_exact: false,
         }
+    }
+
+    /// Returns the result for two sides that grade the same evidence.
+    pub(crate) fn exact(self) -> Self {
+        Self { is_exact: true, ..self }
     }
 
     /// Returns the result without tests that are valid only for a fixed number of trials.
@@ -296,8 +304,9 @@ impl Decision {
     /// Returns `true` if the share of passed trials or the mean score of the second side is significantly lower, and
     /// by more than `by`, whatever the trials without a result would show.
     pub(crate) fn is_lower_by(&self, by: f64) -> bool {
-        let is_lower =
-            |difference: &BoundedDifference, p_value: f64| p_value < UNLIKELY && difference.bounds.max < -by - NOISE;
+        let is_lower = |difference: &BoundedDifference, p_value: f64| {
+            (self.is_exact || p_value < UNLIKELY) && difference.bounds.max < -by - NOISE
+        };
         self.passed.is_some_and(|passed| is_lower(&passed, self.least_p_value(&passed)))
             || self.score.is_some_and(|score| is_lower(&score, score.p_value))
     }
@@ -309,11 +318,11 @@ impl Decision {
     fn conclusion<'a>(&self, cases: &'a [PairedCase<'a>]) -> Conclusion<'a> {
         let Some(passed) = self.passed else { return Conclusion::Open };
         let certain = |direction: Ordering| -> Vec<&'a PairedCase<'a>> {
-            let is_certain = |case: &&PairedCase<'_>| case.test.is_some_and(|test| test.is_certain());
+            let is_certain = |case: &&PairedCase<'_>| self.is_exact || case.test.is_some_and(|test| test.is_certain());
             cases.iter().filter(is_certain).filter(|case| case.change() == Some(direction)).collect()
         };
         let direction = direction(&passed);
-        if direction != Ordering::Equal && self.least_p_value(&passed) < UNLIKELY {
+        if direction != Ordering::Equal && (self.is_exact || self.least_p_value(&passed) < UNLIKELY) {
             return Conclusion::Over(direction, certain(direction.reverse()));
         }
         let (worse, better) = (certain(Ordering::Less), certain(Ordering::Greater));
@@ -375,6 +384,7 @@ impl Decision {
             sentence.push_str(&format!(" This is {} of the possible improvement.", percent(gain)));
         }
         let questions = match conclusion {
+            _ if self.is_exact => Some("Both grade the same evidence, so no difference is chance.".to_owned()),
             Conclusion::Same | Conclusion::SamePasses | Conclusion::Negligible(_) => None,
             // The answers about passed trials would contradict the result, which is about the scores.
             Conclusion::Score(_) => self.score.map(|score| {

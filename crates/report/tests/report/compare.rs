@@ -295,6 +295,19 @@ fn an_undecided_assertion_makes_no_side_worse() {
     );
     let worse = Comparison::of(&before, &scored(Outcome::Failed, 0.5, 0.5, RUN), THRESHOLD);
     assert!(worse.has_regressed(), "{}", worse.sentence());
+
+    // Two of eight cases are broken on both sides, and could have made up for a small loss of the others.
+    let with_two_broken = |score: f64, run: &str| {
+        let mut rows = scored(Outcome::Failed, score, score, run);
+        for row in &mut rows[6..] {
+            (row.outcome, row.score_bounds) = (Outcome::Broken, None);
+        }
+        rows
+    };
+    let lost = Comparison::of(&with_two_broken(0.75, OLD), &with_two_broken(0.5, RUN), 0.0);
+    assert!(!lost.has_regressed() && lost.sentence().starts_with("Cannot tell yet"), "{}", lost.sentence());
+    let lost_more = Comparison::of(&with_two_broken(1.0, OLD), &with_two_broken(0.25, RUN), 0.0);
+    assert!(lost_more.has_regressed(), "{}", lost_more.sentence());
 }
 
 #[test]
@@ -318,7 +331,13 @@ fn every_regression_against_the_same_evidence_counts() {
     let comparison = Comparison::of(&before, &after, THRESHOLD);
     let regraded = RunRow { regrade_of: Some(OLD.into()), ..run_row(RUN) };
     assert!(!comparison.clone().with_runs(&run_row(OLD), &run_row(RUN)).has_regressed());
-    assert!(comparison.with_runs(&run_row(OLD), &regraded).has_regressed());
+    let regrade = comparison.with_runs(&run_row(OLD), &regraded);
+    assert!(regrade.has_regressed());
+    assert_eq!(
+        regrade.sentence(),
+        "The second run is worse: 1 of 2 cases passed in it, 2 of 2 in the first. Both grade the same evidence, so no \
+         difference is chance."
+    );
 }
 
 #[test]

@@ -616,6 +616,7 @@ impl Search<'_> {
             "converse" if is_to_agent() => AwaitableKind::Reply,
             "run" if is_agent(holder) => AwaitableKind::Result,
             "read" | "list" | "exists" if is_files(holder) => AwaitableKind::Result,
+            "all" | "allSettled" | "race" | "any" if is_named(holder, "Promise") => AwaitableKind::Result,
             _ if self.is_on_assert(call) => AwaitableKind::Claim,
             _ => return None,
         };

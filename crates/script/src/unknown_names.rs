@@ -3,6 +3,7 @@
 //! certain is reported.
 
 mod arguments;
+mod callbacks;
 mod compared;
 mod given;
 mod role;
@@ -336,7 +337,10 @@ impl Finder<'_> {
                 let (role, _) = self.found.roles.get(&symbol)?;
                 Some(Held { role: *role, root: Some(symbol) })
             }
-            Expression::AwaitExpression(awaited) => self.awaited(&awaited.argument),
+            Expression::AwaitExpression(awaited) => {
+                let is_message = |held: &Held| held.role == Role::Message;
+                self.awaited(&awaited.argument).or_else(|| self.held(&awaited.argument).filter(is_message))
+            }
             Expression::CallExpression(call) if requires_test_module(call) => {
                 Some(Held { role: Role::TestModule, root: None })
             }

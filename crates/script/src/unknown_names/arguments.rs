@@ -74,13 +74,11 @@ impl Finder<'_> {
         };
         let Ok(given) = function.map_err(|only| self.refuse_custom(only, call)) else { return };
         let problem = match given {
-            Expression::ArrowFunctionExpression(function) => match &function.body {
-                ArrowFunctionBody::FunctionBody(body) => self.never_holds(body),
-                body => body.as_expression().filter(|value| self.is_never_true(value)).map(|_| never_true()),
-            },
-            Expression::FunctionExpression(function) => {
-                function.body.as_deref().and_then(|body| self.never_holds(body))
+            Expression::ArrowFunctionExpression(function) if body(given).is_none() => {
+                let value = function.body.as_expression().filter(|value| self.is_never_true(value));
+                value.map(|_| never_true())
             }
+            function if is_function(function) => body(function).and_then(|body| self.never_holds(body)),
             value if is_no_function(value) => {
                 let problem = Diagnostic::error("`assert.custom` takes a function after the name");
                 Some(problem.help("write `() => …`"))
@@ -89,6 +87,15 @@ impl Finder<'_> {
         };
         let span = span(given.span());
         self.found.others.extend(problem.map(|problem| UnknownName { span, problem, global: None }));
+    }
+
+    /// Returns `true` if `function` certainly returns nothing.
+    pub(super) fn returns_nothing(&self, function: &Expression<'_>) -> bool {
+        let mut returns = Returns { finder: self, has_value: false, may_be_true: false };
+        body(function).is_some_and(|body| {
+            returns.visit_function_body(body);
+            !returns.has_value
+        })
     }
 
     /// Returns what is wrong with the function `body` for `assert.custom`, if it certainly never returns `true`.
@@ -148,10 +155,15 @@ impl Finder<'_> {
     /// Remembers the first of the arguments `given` if it is certainly a part of a reply instead of the reply: its tool
     /// calls, or its text before the text or the pattern that `assertion` looks for.
     fn remember_part(&mut self, holder: Held, assertion: &str, given: &[&Expression<'_>]) {
-        let Some(Expression::StaticMemberExpression(member)) = given.first().map(|first| first.get_inner_expression())
-        else {
-            return;
-        };
+        let Some(mut first) = given.first().map(|first| first.get_inner_expression()) else { return };
+        // A part of the text, or the text in other letters, is not the reply either.
+        while let Expression::CallExpression(call) = first
+            && let Expression::StaticMemberExpression(method) = call.callee.get_inner_expression()
+            && self.held(&method.object).is_none_or(|held| held.role == Role::Text)
+        {
+            first = method.object.get_inner_expression();
+        }
+        let Expression::StaticMemberExpression(member) = first else { return };
         let is_literal = |value: &&Expression<'_>| {
             let value = value.get_inner_expression();
             value.is_string_literal() || matches!(value, Expression::RegExpLiteral(_) | Expression::TemplateLiteral(_))
@@ -168,6 +180,18 @@ impl Finder<'_> {
             let part = Some(part);
             self.found.arguments.push(KnownArgument { held, part, holder, span, assertion, index: 0, follows_reply });
         }
+    }
+}
+
+/// Returns what is in the braces of a function.
+fn body<'e, 'a>(function: &'e Expression<'a>) -> Option<&'e FunctionBody<'a>> {
+    match function {
+        Expression::ArrowFunctionExpression(function) => match &function.body {
+            ArrowFunctionBody::FunctionBody(body) => Some(&**body),
+            _ => None,
+        },
+        Expression::FunctionExpression(function) => function.body.as_deref(),
+        _ => None,
     }
 }
 
@@ -211,6 +235,9 @@ impl KnownArgument {
             Role::Agents => other("the agents").help(takes_reply),
             Role::Files => other("the files of an agent").help("`agent.files.read` returns the text of one"),
             Role::Persona => other("a persona").help(takes_reply),
+            Role::Message => {
+                other("a message that is not sent").help(format!("write `await agent.send({})`", bare(written)))
+            }
             Role::Context => other("what the scenario receives").help(takes_reply),
             Role::Agentlike
             | Role::TestModule
@@ -274,6 +301,11 @@ impl<'a> Visit<'a> for Returns<'_, '_> {
 fn never_true() -> Diagnostic {
     let problem = Diagnostic::error("this function never returns `true`, so `assert.custom` never holds");
     problem.help("return a comparison, or write `!!(…)` around a value that only has to be there")
+}
+
+/// Returns the expression `written` without `await`.
+fn bare(written: &str) -> &str {
+    written.strip_prefix("await ").unwrap_or(written)
 }
 
 /// Returns the expression `written` so that a member can follow it.

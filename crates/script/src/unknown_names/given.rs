@@ -38,6 +38,11 @@ impl Finder<'_> {
                 not_text("`exists` takes a path", given.first(), callee)
             }
             Some((Held { role: Role::Persona, .. }, "converse")) => not_conversed(&given, callee),
+            Some((Held { role: Role::Persona, .. }, "says")) => self.not_said(&given, callee),
+            _ if given.first().is_some_and(|first| self.is_role(first, Role::Reply)) && is_parse(call) => {
+                let problem = Diagnostic::error("`JSON.parse` takes a text, not a reply");
+                Some((span(given[0].span()), problem.help("the text of a reply is its `.text`")))
+            }
             _ if self.is_console_assert(call) => {
                 let problem = Diagnostic::warning("`console.assert` only prints, so it cannot fail a trial");
                 Some((callee, problem.help(CUSTOM)))
@@ -122,10 +127,26 @@ impl Finder<'_> {
         not_text(TAKES, given.first(), callee)
     }
 
-    /// Returns `true` for a persona that nothing can replace.
+    /// Returns what is wrong with the arguments of `says`.
+    fn not_said(&self, given: &[&Expression<'_>], callee: Span) -> Option<(Span, Diagnostic)> {
+        const TAKES: &str = "`says` takes a text";
+        match given.first().filter(|first| self.is_role(first, Role::Agent)) {
+            Some(agent) => {
+                let problem = Diagnostic::error(format!("{TAKES}, not an agent"));
+                Some((span(agent.span()), problem.help("write `await agent.send(persona.says(\"text\"))`")))
+            }
+            None => not_text(TAKES, given.first(), callee),
+        }
+    }
+
     fn is_persona(&self, value: &Expression<'_>) -> bool {
+        self.is_role(value, Role::Persona)
+    }
+
+    /// Returns `true` for a value of this role that nothing can replace.
+    fn is_role(&self, value: &Expression<'_>, role: Role) -> bool {
         let is_set = |root| self.scoping.get_resolved_references(root).any(|reference| reference.is_write());
-        self.held(value).is_some_and(|held| held.role == Role::Persona && !held.root.is_some_and(is_set))
+        self.held(value).is_some_and(|held| held.role == role && !held.root.is_some_and(is_set))
     }
 
     /// Reports a comparison that the function of a scenario returns, because it has no effect.
@@ -170,6 +191,13 @@ fn compares(value: &Expression<'_>) -> bool {
         Expression::BinaryExpression(binary) => binary.operator.is_equality() || binary.operator.is_compare(),
         _ => false,
     }
+}
+
+/// Returns `true` for a call of `JSON.parse`.
+fn is_parse(call: &CallExpression<'_>) -> bool {
+    let Expression::StaticMemberExpression(member) = call.callee.get_inner_expression() else { return false };
+    let holder = member.object.get_inner_expression().get_identifier_reference();
+    member.property.name == "parse" && holder.is_some_and(|holder| holder.name == "JSON")
 }
 
 /// Returns the kind of a value that the text shows.

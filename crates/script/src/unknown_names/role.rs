@@ -73,7 +73,7 @@ const LIST: [&str; 37] = [
 ];
 
 /// Members of a text.
-const TEXT: [&str; 49] = [
+pub(super) const TEXT: [&str; 49] = [
     "anchor",
     "at",
     "big",
@@ -160,7 +160,7 @@ pub(super) const SYNONYMS: [(&[&str], &str); 29] = [
     (&["pass", "ok", "success", "met", "holds"], "passed"),
     (&["reason", "message", "because"], "reasoning"),
     (&["size", "count"], "length"),
-    (&["contains", "has"], "includes"),
+    (&["contains", "has", "mentions"], "includes"),
     (&["any"], "some"),
     (&["test"], "match"),
 ];
@@ -222,6 +222,8 @@ pub(super) enum Role {
     /// The result of an assertion.
     Result,
     Text,
+    /// A text with a persona, which is not sent yet.
+    Message,
     Number,
     /// The promise of something.
     Promise,
@@ -257,6 +259,7 @@ impl Role {
             | Self::Score
             | Self::Secret
             | Self::Sleep
+            | Self::Message
             | Self::Number
             | Self::Promise
             | Self::PromisedResult
@@ -312,6 +315,7 @@ impl Role {
         match name {
             "filter" | "slice" | "toReversed" | "toSorted" if matches!(self, Self::Calls | Self::Replies) => Some(self),
             "at" | "find" | "findLast" if self != Self::Agents => self.item(),
+            "says" if self == Self::Persona => Some(Self::Message),
             _ => (self.member(name) == Self::MakesPersona).then_some(Self::Persona),
         }
     }

@@ -6,7 +6,7 @@ use crate::positions::Calls;
 /// Returns the places and the messages of the unknown names in the first scenario of `text`, as if the runtime had only
 /// the global variables `console`, `Math`, `JSON`, `Object` and `process`.
 fn unknown(text: &str) -> Vec<(String, String)> {
-    const GLOBALS: [&str; 6] = ["console", "Math", "JSON", "Object", "process", "globalThis"];
+    const GLOBALS: [&str; 8] = ["console", "Math", "JSON", "Object", "process", "globalThis", "Promise", "setTimeout"];
     let calls = Calls::new(text, Language::TypeScript);
     let source = Source::new("a.ts", text);
     let at = text.find("scenario(").or(text.find("scenario.")).unwrap();
@@ -104,6 +104,49 @@ fn a_member_that_does_not_exist_is_found_and_ours_suggested() {
         "agent.send('x').then((r) => r.text);",
     ] {
         assert_eq!(in_body(right), [], "{right}");
+    }
+}
+
+#[test]
+fn functions_and_comparisons_without_effect_are_found() {
+    for (body, place, message) in [
+        ("r.toolCalls.some((c) => { c.name === 'a'; });", "(c) => { c.name === 'a'; }", "which `some` takes for false"),
+        ("r.toolCalls.find(function (c) {});", "function (c) {}", "which `find` takes for false"),
+        ("if (r.text.toLowerCase().includes('Refund')) return;", "'Refund'", "write \"refund\""),
+        ("const t = r.text.toUpperCase(); if (t === 'No') return;", "'No'", "upper case never contains \"No\""),
+        ("if (!r.text.indexOf('a')) return;", "r.text.indexOf('a')", "write `includes`"),
+        ("for (const call in r.toolCalls) call.name;", "name", "`for … in` gives positions, which have no `name`"),
+        ("setTimeout(() => assert.contains(r, 'a'), 9);", "() => assert.contains(r, 'a')", "write `await sleep"),
+        ("if (r.text === ('a' || 'b')) return;", "'a'", "this text is always the result"),
+        ("if (r.text === 'a' || 'b') return;", "'b'", "this text is not compared"),
+        ("const [ls] = Promise.all([agent.run('ls')]); ls.stdout;", "Promise.all([agent.run('ls')])", "write `await`"),
+        ("JSON.parse(r);", "r", "`JSON.parse` takes a text, not a reply"),
+        ("assert.contains(r.text.trim(), 'a');", "r", "takes the reply, not its text"),
+        ("const m = await persona({ role: 'a' }).says('b'); assert.contains(m, 'b');", "m", "agent.send(m)"),
+        ("persona({ role: 'a' }).says(agent, 'b');", "agent", "`says` takes a text, not an agent"),
+    ] {
+        let body = format!("const r = await agent.send('x'); {body}");
+        let found = in_body(&body);
+        assert!(is_one(&found, place, message), "{body}: {found:?}");
+    }
+    for right in [
+        "if (r.toolCalls.some((c) => { return c.name === 'a'; })) return;",
+        "r.toolCalls.forEach((c) => { assert.contains(r, c.name); });",
+        "const lower = r.text.toLowerCase(); if (lower.includes('refund') || r.text.includes('No')) return;",
+        "let t = r.text.toLowerCase(); t = r.text; if (t === 'No') return;",
+        "if (r.text.indexOf('a') >= 0) return;",
+        "for (const i in r.toolCalls) r.toolCalls[i].name;",
+        "await new Promise((done) => { setTimeout(() => { assert.contains(r, 'a'); done(); }, 9); });",
+        "setTimeout(() => console.log('slow'), 9);",
+        "const label = r.text || 'none'; assert.contains(r, label);",
+        "const [ls] = await Promise.all([agent.run('ls')]); ls.stdout;",
+        "const runs = [agent.run('ls')]; const [ls] = await Promise.all(runs); ls.stdout;",
+        "JSON.parse(r.text);",
+        "assert.contains(r, r.text.trim());",
+        "assert.contains(await agent.send(persona({ role: 'a' }).says('b')), 'b');",
+    ] {
+        let body = format!("const r = await agent.send('x'); {right}");
+        assert_eq!(in_body(&body), [], "{right}");
     }
 }
 

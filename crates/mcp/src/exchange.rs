@@ -109,6 +109,8 @@ pub enum Failure {
 pub enum Unchecked {
     /// The server could not be started; this says nothing about it.
     NotStarted(String),
+    /// The options do not fit the server, as described.
+    Options(String),
     /// The server does not work as far as is needed.
     Server(Failure),
 }

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
+use model::nearest;
 use model::text::shortened;
 use serde_json::{Value, json};
 
@@ -103,6 +104,22 @@ pub async fn open(connector: &mut dyn Connector, options: &Options) -> Result<Cl
     }
 }
 
+/// Refuses names in `only` that no tool has, and names in `except` that are nearly those of tools, which would be called.
+fn refuse_unknown(tools: &[Value], only: &[String], except: &[String]) -> Result<(), Unchecked> {
+    let known = || tools.iter().filter_map(|tool| tool["name"].as_str());
+    for (key, names) in [("only", only), ("except", except)] {
+        for name in names.iter().filter(|name| !known().any(|known| known == name.as_str())) {
+            let near = nearest(name, known());
+            if near.is_some() || key == "only" {
+                let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+                let reason = format!("`{key}` has `{name}`, which is not a tool of the server{near}");
+                return Err(Unchecked::Options(reason));
+            }
+        }
+    }
+    Ok(())
+}
+
 async fn tools(client: &mut Client) -> Result<Vec<Value>, Unchecked> {
     client.tools().await.map_err(Unchecked::Server)
 }
@@ -137,6 +154,7 @@ pub async fn check_fuzz(
 ) -> Result<Report, Unchecked> {
     let mut client = open(connector, options).await?;
     let tools = tools(&mut client).await?;
+    refuse_unknown(&tools, fuzz.only.as_deref().unwrap_or_default(), &fuzz.except)?;
     let mut seen = Observations::default();
     let mut restarts = 0;
     'tools: for tool in tools.iter().filter(|tool| fuzz.chooses(tool)) {
@@ -283,6 +301,7 @@ pub async fn check_safety(
     let mut report = Report::default();
     let mut client = open(connector, options).await?;
     let first = tools(&mut client).await?;
+    refuse_unknown(&first, &[], except)?;
     safety::check_texts(client.server(), &first, &mut report);
     let list = ToolList::of(&first);
     list.check(most, &mut report);

@@ -251,6 +251,7 @@ impl McpSession {
         }
         match unchecked {
             Unchecked::NotStarted(reason) => Ending::Unreachable { reason },
+            Unchecked::Options(reason) => Ending::InvalidTest { reason },
             Unchecked::Server(failure @ (Failure::Lost(_) | Failure::Http { status: 401 | 403 | 404, .. }))
                 if !self.connections.is_program() =>
             {

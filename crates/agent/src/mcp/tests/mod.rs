@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use mcp::{
-    BoxFuture, Connector, FuzzOptions, Http, Options, Report, SafetyOptions, Transport, check_fuzz, check_protocol,
-    check_safety,
+    BoxFuture, Connector, FuzzOptions, Http, Options, Report, SafetyOptions, Transport, Unchecked, check_fuzz,
+    check_protocol, check_safety,
 };
 use model::Ending;
 use sandbox::Breakage;
@@ -104,6 +104,22 @@ async fn generated_arguments_find_defects_and_a_clean_server_has_none() {
         let report = check_fuzz(&mut InProcess::new(defect), &fuzz, &options, grade::schema_errors).await.unwrap();
         assert_found(&report, defect, rule);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn names_that_are_not_those_of_tools_are_refused() {
+    let names = |name: &str| vec![name.to_owned()];
+    for (only, except, expected) in [
+        (Some(names("echos")), vec![], "`only` has `echos`, which is not a tool of the server; did you mean `echo`?"),
+        (Some(names("reboot")), vec![], "`only` has `reboot`, which is not a tool of the server"),
+        (None, names("echos"), "`except` has `echos`, which is not a tool of the server; did you mean `echo`?"),
+    ] {
+        let (fuzz, options) = (FuzzOptions { only, except, ..FuzzOptions::default() }, Options::default());
+        let checked = check_fuzz(&mut InProcess::new(""), &fuzz, &options, grade::schema_errors).await;
+        assert_eq!(checked.err(), Some(Unchecked::Options(expected.to_owned())));
+    }
+    let fuzz = FuzzOptions { except: names("reboot"), ..FuzzOptions::default() };
+    assert!(check_fuzz(&mut InProcess::new(""), &fuzz, &Options::default(), grade::schema_errors).await.is_ok());
 }
 
 #[tokio::test(start_paused = true)]

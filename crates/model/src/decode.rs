@@ -485,6 +485,15 @@ pub fn any_text(node: &Node, what: &str, problems: &mut Problems) -> Option<Stri
     None
 }
 
+/// Lists of maps, each with the main key of an item.
+const OF_MAPS: [(&str, &str); 5] = [
+    ("`files_committed`", "path"),
+    ("`files_staged`", "path"),
+    ("`files_unstaged`", "path"),
+    ("`copy_trees`", "from"),
+    ("`calls`", "call"),
+];
+
 /// Reads `node` as a list.
 pub fn list<'a>(node: &'a Node, what: &str, problems: &mut Problems) -> Option<&'a [Node]> {
     match &node.kind {
@@ -501,7 +510,10 @@ pub fn list<'a>(node: &'a Node, what: &str, problems: &mut Problems) -> Option<&
                 NodeKind::String(text) if text.starts_with("- ") && text.contains('\n') => {
                     problem.help("its lines are one text: remove the `|`, the `>` or the quotes before them")
                 }
-                NodeKind::String(text) => problem.help(format!("write `[{}]`", as_items(node, text))),
+                NodeKind::String(text) => problem.help(match OF_MAPS.iter().find(|(list, _)| *list == what) {
+                    Some((_, key)) => format!("write `[{{ {key}: {} }}]`", node.to_json()),
+                    None => format!("write `[{}]`", as_items(node, text)),
+                }),
                 NodeKind::Map(_) if node.source.path.ends_with(".json") => problem.help("write `[…]` around the items"),
                 NodeKind::Map(_) => problem.help("begin each item with `-`, or write `[…]`"),
                 _ => problem,

@@ -59,6 +59,7 @@ impl Block {
             env: env(&mut fields, problems),
             ..Fixtures::default()
         };
+        refuse_not_executable(node, &rest, problems);
         let lists = [&rest.files_committed, &rest.files_staged, &rest.files_unstaged];
         lists.into_iter().for_each(|list| refuse_second(list, problems));
         fields.finish_except(&ai_tester::KEYS, problems);
@@ -122,6 +123,20 @@ impl Block {
         }
         refuse_files_as_folders(rest, problems);
         Fixtures { git_init, source: Some(node.excerpt()), ..self.rest }
+    }
+}
+
+/// Reports commands that run a file of the block which is not executable, unless a command before may change that.
+fn refuse_not_executable(node: &Node, fixtures: &Fixtures, problems: &mut Problems) {
+    let before_change = fixtures.setup_commands.iter().take_while(|command| !command.value.contains("chmod"));
+    for command in before_change.filter(|command| !command.value.contains("||")) {
+        let word = command.value.split([' ', ';', '&', '|', '\n']).next();
+        let Some(path) = word.and_then(|word| word.strip_prefix("./")) else { continue };
+        if fixtures.files().any(|file| file.path == path && !file.executable) {
+            let problem = Diagnostic::error(format!("`./{path}` is not executable, so this command fails"));
+            let problem = problem.at(node.source.excerpt(command.span));
+            problems.push(problem.help(format!("write `sh {path}`, or run `chmod +x {path}` before")));
+        }
     }
 }
 

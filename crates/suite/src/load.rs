@@ -601,7 +601,7 @@ fn folder_of_evals(path: &Path) -> Option<&Path> {
 }
 
 fn refuse_duplicates(suite: &Suite, problems: &mut Problems) {
-    let what = if suite.format == EVALS_NAME { "case" } else { "scenario" };
+    let what = if [EVALS_NAME, "mcp"].contains(&suite.format) { "case" } else { "scenario" };
     let mut first: HashMap<&str, &Case> = HashMap::with_capacity(suite.cases.len());
     for case in &suite.cases {
         match first.get(case.id.as_str()) {

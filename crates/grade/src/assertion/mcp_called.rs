@@ -89,7 +89,14 @@ fn know_names(reading: &mut Reading<'_>, server: &str, tool: Option<&str>) {
         None => {
             let names: Vec<&str> = mocks.servers.iter().map(|known| known.name.as_str()).collect();
             let message = format!("the agent is not given an MCP server `{server}`");
-            reading.fields.get("server").map(|node| unknown(node, message, server, "the servers", &names))
+            // `issues.close_issue`
+            let parts = server.split_once(['.', '/', ':']).filter(|(known, _)| names.contains(known));
+            reading.fields.get("server").map(|node| match parts {
+                Some((server, tool)) => node
+                    .error(message)
+                    .help(format!("write `{{ server: {server}, tool: {} }}`", tool.trim_start_matches(':'))),
+                None => unknown(node, message, server, "the servers", &names),
+            })
         }
         Some(ServerSource::Mock(mock)) => tool.zip(reading.fields.get("tool")).and_then(|(tool, node)| {
             let names: Vec<&str> = mock.tools.iter().map(|tool| tool.name.as_str()).collect();

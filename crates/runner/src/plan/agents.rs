@@ -15,7 +15,7 @@ use super::trial::{WITH_SANDBOX, brings_tools, needs_sandbox};
 use super::variant::Variant;
 
 /// Name of the format of suites that test MCP servers, and of the agent that is one.
-const SERVERS: &str = "mcp";
+pub(super) const SERVERS: &str = "mcp";
 
 /// An agent found by its name.
 pub(super) struct ResolvedAgent<'w> {
@@ -270,9 +270,11 @@ impl Planner<'_> {
         }
         let own = case.runner.agent.as_ref().filter(|_| settings.arms.agents.is_empty());
         if let Some((_, source)) = own {
-            let problem = Diagnostic::error(reason).at(source.clone());
-            self.problems.push(help.into_iter().fold(problem, Diagnostic::help));
-            return Arc::clone(case);
+            let problem = help.into_iter().fold(Diagnostic::error(reason).at(source.clone()), Diagnostic::help);
+            self.problems.push(problem.clone());
+            // Whatever else such an agent needs is not asked.
+            let broken = case.broken.iter().cloned().chain([problem]).collect();
+            return Arc::new(Case { broken, ..Case::clone(case) });
         }
         let problem = Diagnostic::warning(&*reason)
             .at(Excerpt::of_file(Arc::clone(&case.source.file)))

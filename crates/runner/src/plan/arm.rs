@@ -6,6 +6,7 @@ use std::sync::Arc;
 use agent::{Agent, Setup};
 use model::{Arm, Case, Diagnostic, Limits, OnBudget, PermissionMode, Subject, nearest};
 
+use super::agents::SERVERS;
 use super::planner::Planner;
 use super::trial::{ModelChoice, SCRIPTED, unread_script};
 
@@ -148,6 +149,14 @@ impl Planner<'_> {
         let is_own = case.runner.agent.is_some() && self.request.settings.arms.agents.is_empty();
         if !is_own || agent.description().efforts != Some(&[]) {
             return;
+        }
+        if let Some(place) = case.runner.model_source.as_ref().filter(|_| agent.name() == SERVERS) {
+            let problem = Diagnostic::warning("`model` has no effect, because an MCP server is tested without a model");
+            let problem = problem.at(place.clone()).help("remove it");
+            // It is that of all cases of the suite.
+            if !self.problems.contains(&problem) {
+                self.problems.push(problem);
+            }
         }
         // The default restricts no agent.
         let is_default = case.runner.permission_mode == Some(PermissionMode::BypassPermissions);

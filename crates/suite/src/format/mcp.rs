@@ -39,6 +39,9 @@ fn is_meant(text: &str) -> bool {
     text.lines().any(|line| line.replace(['"', '\'', ' ', ',', '{', '}'], "") == "suite:mcp")
 }
 
+/// Time limit of a call that has no `timeout`, in milliseconds.
+const TIMEOUT_MS: u64 = 30_000;
+
 /// Keys of the checks of trialrun, in the order of their cases.
 const CHECKS: [&str; 4] = ["contract", "protocol", "safety", "fuzz"];
 
@@ -355,6 +358,11 @@ fn message(
     }
     if let Some(ms) = fields.duration_ms("within", problems) {
         let node = fields.get("within").unwrap_or(place);
+        let limit = call["timeout_ms"].as_u64().unwrap_or(TIMEOUT_MS);
+        if ms > limit && cancelled.is_none() {
+            let message = format!("the call ends after {} s at most, which is its `timeout`", limit as f64 / 1000.0);
+            problems.push(node.warning(message).help("set a longer `timeout` beside `within`"));
+        }
         expect("within", node, at(node, &json!({"durationMs": {"$lte": ms}})));
     }
     if let Some(bytes) = fields.whole("max_bytes", 1, problems) {

@@ -85,12 +85,15 @@ fn check_value(name: &str, value: &Node, schema: Option<&Node>, is_optional: boo
 }
 
 /// Returns `true` for a comparison with a number, for `==` and `!=` before anything, and for what is written like a
-/// placeholder or like a regular expression without slashes.
+/// placeholder, like a regular expression without slashes, or like several words of which one is meant.
 fn is_condition(text: &str) -> bool {
     let rest = ["==", "!="].iter().find_map(|operator| text.strip_prefix(operator));
     let bound = ["<=", ">=", "<", ">"].iter().find_map(|operator| text.strip_prefix(operator));
     let is_pattern = text.len() > 1 && (text.starts_with('^') || text.contains(".*") || text.contains("{{"));
+    let is_word = |word: &str| word.len() > 1 && word.chars().all(char::is_alphabetic);
+    let is_choice = text.contains('|') && text.split('|').all(|word| is_word(word.trim()));
     is_pattern
+        || is_choice
         || rest.is_some_and(|rest| !rest.trim().is_empty())
         || bound.is_some_and(|bound| bound.trim().parse::<f64>().is_ok())
 }

@@ -69,7 +69,15 @@ fn of_judge(node: &Node, problems: &mut Problems) -> Judge {
     }
     let Some(fields) = Fields::of(node, "`judge`", problems) else { return Judge::default() };
     let mut fields = fields.in_either_case();
-    let model = text(&mut fields, "model", problems);
+    let mut model = text(&mut fields, "model", problems);
+    if let Some(provider) = node.get("provider").and_then(Node::as_str)
+        && let Some(Setting { value, .. }) = model.take_if(|model| !model.value.contains(':'))
+    {
+        let problem = Diagnostic::error("`provider` is a part of `model` in `judge`");
+        let place = fields.key_span("provider").map_or_else(|| node.excerpt(), |span| node.source.excerpt(span));
+        problems.push(problem.at(place).help(format!("write `model: {provider}:{value}` alone")));
+        fields.get("provider");
+    }
     let judges = whole(&mut fields, "judges", 1, problems);
     let cache = fields.choice("cache", &JudgeCache::ALL, problems);
     let cache = setting(cache, "cache", &mut fields);

@@ -335,8 +335,14 @@ pub fn folder(
     Some(folder)
 }
 
-/// Reports the setting `key`, which is a folder, if it names a file.
+/// Reports the setting `key`, which is a folder, if it names a file, or the home folder as only a shell reads it.
 pub fn refuse_file(folder: &Setting<PathBuf>, key: &str, problems: &mut Problems) {
+    // A folder that must exist is reported as missing.
+    if !["tests", "skills_dir"].contains(&key) && folder.value.iter().any(|part| part == "~") {
+        let message = format!("`~` in `{key}` is the name of a folder, because no shell reads it");
+        let problem = Diagnostic::error(message).at(folder.source.clone());
+        problems.push(problem.help("write `${env.HOME}` for the home folder"));
+    }
     if folder.value.is_file() {
         let problem = Diagnostic::error(format!("`{key}` must be a directory, not a file")).at(folder.source.clone());
         problems.push(match key {

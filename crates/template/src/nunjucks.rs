@@ -1,7 +1,7 @@
 //! Templates in Nunjucks, as suites of other tools contain them. They are translated into the default dialect, from
 //! which they differ as follows: white space around statements is kept, `default` and conditions accept names that do
-//! not exist, and there are more filters and methods. Printing a name that does not exist remains an error, although
-//! Nunjucks prints nothing.
+//! not exist, loops with two names accept maps, and there are more filters and methods. Printing a name that does not
+//! exist remains an error, although Nunjucks prints nothing.
 
 use model::Node;
 
@@ -26,6 +26,7 @@ const OWN_FILTERS: &[Operation] = &[
     operation("round(precision=0, method=\"common\")", 0, round),
     operation("sum", 0, sum),
     operation("truncate(length=255, killwords=false, end=\"...\")", 0, truncate),
+    operation("join(sep=\"\")", 0, |call| joined(call, "")),
     operation("wordcount", 0, |call| Ok(Value::count(call.operand.to_text()?.split_whitespace().count()))),
     operation("list", 0, list),
     text("nl2br", |text| text.replace('\n', "<br />\n")),
@@ -53,11 +54,7 @@ const TEXT_METHODS: &[Operation] = &[
 ];
 
 /// Methods of JavaScript's arrays.
-const LIST_METHODS: &[Operation] = &[operation("join(sep=\",\")", 0, |call| {
-    let mut joined = String::new();
-    join(call.items()?, call.text_argument(0)?.unwrap_or(","), &mut joined)?;
-    Ok(Value::Text(joined.into()))
-})];
+const LIST_METHODS: &[Operation] = &[operation("join(sep=\",\")", 0, |call| joined(call, ","))];
 
 /// Returns the filter called `name`, if Nunjucks differs from the default dialect.
 pub(crate) fn filter(name: &str) -> Option<&'static Operation> {
@@ -291,6 +288,12 @@ fn truncate(call: &Call<'_>) -> Result<Value, TemplateError> {
     let kept = &whole[..end];
     let kept = if call.flag(1) { kept } else { kept.rfind(' ').map_or(kept, |space| &kept[..space]) };
     Ok(Value::Text(format!("{kept}{}", call.text_argument(2)?.unwrap_or("...")).into()))
+}
+
+fn joined(call: &Call<'_>, separator: &str) -> Result<Value, TemplateError> {
+    let mut joined = String::new();
+    join(call.items()?, call.text_argument(0)?.unwrap_or(separator), &mut joined)?;
+    Ok(Value::Text(joined.into()))
 }
 
 fn list(call: &Call<'_>) -> Result<Value, TemplateError> {

@@ -65,13 +65,20 @@ pub fn render_nunjucks(node: &Node, variables: &Variables, problems: &mut Proble
             let range = Template::parse_nunjucks(text).ok().flatten().map(|template| {
                 // The range is one in the translated text, whose words are those of the original.
                 let words = template.text().get(error.range.clone()).unwrap_or_default().to_owned();
-                text.find(&words).map_or(0..0, |start| start..start + words.len())
+                let starts = || text.match_indices(&words).map(|(start, _)| start);
+                let in_tag = starts().find(|start| !words.is_empty() && is_in_tag(&text[..*start]));
+                in_tag.or_else(|| starts().next()).map_or(0..0, |start| start..start + words.len())
             });
             let place = node.source.excerpt(narrow(node, text, &range.unwrap_or_else(|| error.range.clone())));
             problems.push(error.diagnostic_at(place));
             None
         }
     }
+}
+
+/// Returns `true` if a tag is open at the end of `text`.
+fn is_in_tag(text: &str) -> bool {
+    text.rfind("{{").max(text.rfind("{%")) > text.rfind("}}").max(text.rfind("%}"))
 }
 
 impl Variables {

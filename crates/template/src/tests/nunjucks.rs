@@ -1,7 +1,7 @@
 //! Tests of templates in Nunjucks.
 
 use model::decode::Problems;
-use model::{Node, Source};
+use model::{Node, Source, Span};
 use serde_json::{Value as Json, json};
 
 use crate::{Variables, render_nunjucks};
@@ -41,6 +41,8 @@ fn templates_of_nunjucks_are_rendered() {
         ("{{ name.toUpperCase() }} {{ text.includes('b') }} {{ text.split('-') | last }}", "ANN true a"),
         ("{{ 'a b' | urlencode }} {{ 'one two three' | truncate(9) }}", "a%20b one two..."),
         ("{{ '[1, 2]' | load | last }}", "2"),
+        ("{{ list | join(', ') }} {{ list | join }} {{ list.join() }}", "1, 2 12 1,2"),
+        ("{% for key, value in map %}{{ key }}={{ value | first }}{% endfor %}", "a=true"),
         ("{{ '1' == 1 }} {{ '10' > 9 }} {{ '2' * 3 }} {{ 'x' == 1 }} {{ '1' + 1 }}", "true true 6 false 11"),
         ("{% set x = 1 %}{{ x if x == null else 'no' }}", "no"),
         ("{ \"a\": {} } ${{ }} {{ 'it''s'", "{ \"a\": {} } ${{ }} {{ 'it''s'"),
@@ -61,6 +63,17 @@ fn what_is_not_supported_is_reported() {
         let problem = render(template, &json!({"name": "Ann"})).unwrap_err();
         assert!(problem.contains(expected), "{template}: {problem}");
     }
+}
+
+#[test]
+fn a_problem_is_at_the_word_in_the_tag() {
+    let text = "nick:\n{{ name }} {{ nick }}";
+    let source = Source::new("a.txt", text);
+    let node = Node { span: Span::new(0, text.len()), ..Node::from_json(&json!(text), &source) };
+    let variables = Variables::new().layer(&Node::from_json(&json!({"name": "Ann"}), &Source::new("v", "")));
+    let mut problems = Problems::new();
+    assert_eq!(render_nunjucks(&node, &variables, &mut problems), None);
+    assert_eq!(problems[0].to_string(), "a.txt:2:15: unknown variable `nick`");
 }
 
 #[test]

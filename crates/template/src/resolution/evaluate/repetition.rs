@@ -3,6 +3,7 @@
 use super::{Evaluator, Frame};
 use crate::access::loop_position;
 use crate::error::TemplateError;
+use crate::filter::pairs;
 use crate::operation::Given;
 use crate::syntax::{Loop, Macro};
 use crate::value::Value;
@@ -11,6 +12,11 @@ impl<'a> Evaluator<'a> {
     /// Runs a loop.
     pub(crate) fn repeat(&mut self, repeated: &'a Loop, out: &mut String) -> Result<(), TemplateError> {
         let items = self.value(&repeated.items)?;
+        let entries = items.entries().filter(|_| self.is_nunjucks && repeated.names.len() == 2);
+        let items = match entries.map(pairs) {
+            Some(entries) => entries.map_err(|error| error.at(repeated.items.range.clone()))?,
+            None => items,
+        };
         let Value::List(items) = items else {
             let error = TemplateError::new(format!("a loop needs a list, not {}", items.kind()));
             let error = if items.is_map() { error.help("write `….items()`") } else { error };

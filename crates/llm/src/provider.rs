@@ -3,6 +3,7 @@
 mod anthropic;
 mod compatible;
 mod google;
+mod hosted;
 mod ollama;
 mod openai;
 mod openrouter;
@@ -53,6 +54,13 @@ pub static PROVIDERS: &[Provider] = &[
     anthropic::PROVIDER,
     google::PROVIDER,
     openrouter::PROVIDER,
+    hosted::BY_GROQ,
+    hosted::BY_MISTRAL,
+    hosted::BY_DEEPSEEK,
+    hosted::BY_TOGETHER,
+    hosted::BY_XAI,
+    hosted::BY_FIREWORKS,
+    hosted::BY_CEREBRAS,
     ollama::PROVIDER,
     compatible::PROVIDER,
     scripted::PROVIDER,
@@ -84,7 +92,7 @@ fn named(written: &str) -> Result<(&'static Provider, &str), OpenError> {
 }
 
 /// Beginnings of the names of models, each with the provider that offers them.
-const FAMILIES: [(&str, &str); 8] = [
+const FAMILIES: [(&str, &str); 9] = [
     ("claude", "anthropic"),
     ("gemini", "google"),
     ("gpt", "openai"),
@@ -93,6 +101,7 @@ const FAMILIES: [(&str, &str); 8] = [
     ("o3", "openai"),
     ("o4", "openai"),
     ("text-embedding", "openai"),
+    ("grok", "xai"),
 ];
 
 /// Beginnings of the names of models that run on the user's machine. Other services host models of the same families.
@@ -229,7 +238,6 @@ mod tests {
             ("gpt-5", Some("openai:gpt-5")),
             ("anthropic/claude-sonnet-4:beta", Some("openrouter:anthropic/claude-sonnet-4:beta")),
             ("llama3.2:1b", Some("ollama:llama3.2:1b")),
-            ("mistral", Some("ollama:mistral")),
             ("mistral-small:24b", Some("ollama:mistral-small:24b")),
             ("qwen2.5-coder", Some("ollama:qwen2.5-coder")),
             ("mistral-large-latest", None),
@@ -238,6 +246,7 @@ mod tests {
             ("gpt-oss-120b", None),
             ("mistralai/mistral-large", Some("openrouter:mistralai/mistral-large")),
             ("antropic:claude-sonnet-4-5", Some("anthropic")),
+            ("grok-4", Some("xai:grok-4")),
             ("my-model", None),
         ] {
             let Err(OpenError::UnknownProvider { near: found, .. }) = named(written) else { panic!("{written}") };
@@ -251,7 +260,8 @@ mod tests {
         assert_eq!(
             error,
             "unknown model provider `script`; known providers: openai, openai-responses, openai-chat, anthropic, \
-             google, openrouter, ollama, compatible, scripted; did you mean `scripted`?"
+             google, openrouter, groq, mistral, deepseek, togetherai, xai, fireworks, cerebras, ollama, compatible, \
+             scripted; did you mean `scripted`?"
         );
         let alone = named("scripted").map(|_| ()).unwrap_err().to_string();
         assert_eq!(alone, "`scripted` needs an argument: write `scripted:FILE`");

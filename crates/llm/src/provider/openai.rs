@@ -6,7 +6,7 @@ use crate::wire::{chat_completions, responses};
 
 static CHAT_COMPLETIONS: Vendor = Vendor {
     name: "openai",
-    dialect: &chat_completions::Client { limit: "max_completion_tokens" },
+    dialect: &chat_completions::Client { limit: "max_completion_tokens", requests_usage: true },
     variables: &["OPENAI_API_KEY", "OPENAI_BASE_URL"],
     needs_key: true,
     address: Some("https://api.openai.com/v1"),

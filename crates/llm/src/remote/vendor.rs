@@ -46,7 +46,7 @@ impl Vendor {
     /// A vendor with the Chat Completions API, at a configured address.
     pub(crate) const CHAT_COMPLETIONS: Self = Self {
         name: "compatible",
-        dialect: &Client { limit: "max_tokens" },
+        dialect: &Client { limit: "max_tokens", requests_usage: true },
         variables: &[],
         key_header: None,
         bearer: None,
@@ -189,6 +189,29 @@ mod tests {
         assert_eq!(refusal("compatible:m"), "`compatible` requires a base URL: set `base_url` or COMPATIBLE_BASE_URL");
         assert_eq!(opened("openai:gpt-5", Some("http://127.0.0.1:1"), &[]), Ok(()));
         assert_eq!(opened("compatible:m", None, &[("COMPATIBLE_BASE_URL", "http://127.0.0.1:1")]), Ok(()));
+    }
+
+    #[test]
+    fn a_hosted_model_is_asked_at_its_vendors_address() {
+        for (name, key, url) in [
+            ("groq", "GROQ_API_KEY", "https://api.groq.com/openai/v1/chat/completions"),
+            ("mistral", "MISTRAL_API_KEY", "https://api.mistral.ai/v1/chat/completions"),
+            ("deepseek", "DEEPSEEK_API_KEY", "https://api.deepseek.com/v1/chat/completions"),
+            ("togetherai", "TOGETHER_API_KEY", "https://api.together.ai/v1/chat/completions"),
+            ("xai", "XAI_API_KEY", "https://api.x.ai/v1/chat/completions"),
+            ("fireworks", "FIREWORKS_API_KEY", "https://api.fireworks.ai/inference/v1/chat/completions"),
+            ("cerebras", "CEREBRAS_API_KEY", "https://api.cerebras.ai/v1/chat/completions"),
+        ] {
+            let written = format!("{name}:m");
+            assert_eq!(
+                opened(&written, None, &[]).unwrap_err().to_string(),
+                format!("`{name}` needs a key: {key} is not set")
+            );
+            let credentials = Credentials::default().with(key, "k");
+            let model =
+                Providers::new(credentials, Prices::default(), Policy::default()).model(&written, None).unwrap();
+            assert_eq!(model.address(), Some(url), "{name}");
+        }
     }
 
     #[test]

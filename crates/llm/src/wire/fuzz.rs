@@ -8,7 +8,7 @@ use crate::{Block, Message, Reply, Request, Role};
 
 const DIALECTS: [&dyn Dialect; 5] = [
     &anthropic::Client,
-    &chat_completions::Client { limit: "max_tokens" },
+    &chat_completions::Client { limit: "max_tokens", requests_usage: true },
     &responses::Client,
     &ollama::Client,
     &gemini::Client,

@@ -31,7 +31,7 @@ pub(crate) fn dialect_of(wire: &dyn Wire) -> Option<&'static dyn Dialect> {
     match wire.name() {
         "anthropic" => Some(&anthropic::Client),
         "openai-responses" => Some(&responses::Client),
-        "openai" => Some(&chat_completions::Client { limit: "max_tokens" }),
+        "openai" => Some(&chat_completions::Client { limit: "max_tokens", requests_usage: true }),
         "gemini" => Some(&gemini::Client),
         _ => None,
     }

@@ -22,6 +22,8 @@ async fn every_provider_streams() {
         if provider != "google" {
             assert_eq!((&asked.body["stream"], &asked.body["model"]), (&json!(true), &json!("m1")), "{provider}");
         }
+        let requests_usage = !["anthropic", "openai-responses", "google", "ollama", "mistral"].contains(&provider);
+        assert_eq!(asked.body.get("stream_options").is_some(), requests_usage, "{provider}");
         let signed = match provider {
             "anthropic" => "x-api-key",
             "google" => "x-goog-api-key",

@@ -13,13 +13,15 @@ use trialrun_llm::{
 pub const CANARY: &str = "sk-canary-0123456789-abcdefghij";
 
 /// Names of providers with the paths they request.
-pub const ALL: [(&str, &str); 8] = [
+pub const ALL: [(&str, &str); 10] = [
     ("openai-responses", "/v1/responses"),
     ("openai", "/v1/chat/completions"),
     ("openai-chat", "/v1/chat/completions"),
     ("anthropic", "/v1/messages"),
     ("google", "/v1beta/models/m1:streamGenerateContent?alt=sse"),
     ("openrouter", "/v1/chat/completions"),
+    ("groq", "/v1/chat/completions"),
+    ("mistral", "/v1/chat/completions"),
     ("ollama", "/api/chat"),
     ("compatible", "/v1/chat/completions"),
 ];
@@ -44,6 +46,8 @@ pub fn credentials() -> Credentials {
         "ANTHROPIC_API_KEY",
         "GOOGLE_API_KEY",
         "OPENROUTER_API_KEY",
+        "GROQ_API_KEY",
+        "MISTRAL_API_KEY",
         "OLLAMA_API_KEY",
         "COMPATIBLE_API_KEY",
     ];

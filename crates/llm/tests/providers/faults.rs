@@ -36,7 +36,7 @@ async fn cut_everywhere(end: End, step: usize) {
                 }
             }
         }
-        let chat = ["openai", "openai-chat", "openrouter", "compatible"].contains(&provider);
+        let chat = ["openai", "openai-chat", "openrouter", "groq", "mistral", "compatible"].contains(&provider);
         let most = if chat && end == End::Whole { text.len() / 2 } else { 16 };
         assert!(completed <= most, "{provider}: {completed} of {}", text.len());
     }

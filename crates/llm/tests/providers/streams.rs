@@ -235,6 +235,6 @@ pub fn check(provider: &str, reply: &Reply) {
         "google" => assert_eq!((tokens.input, tokens.cache_read), (15, 40)),
         _ => assert_eq!((tokens.input, tokens.cache_read, tokens.cache_write), (12, 40, 3), "{provider}"),
     }
-    let reasons = provider.starts_with("open") || ["compatible", "google"].contains(&provider);
+    let reasons = !["anthropic", "ollama"].contains(&provider);
     assert_eq!(tokens.reasoning, reasons.then_some(9), "{provider}");
 }

@@ -16,6 +16,8 @@ use crate::{Block, Message, Reply, Request, Role, StopReason, ToolSpec};
 pub(crate) struct Client {
     /// Name of the field for the token limit. The vendor renamed it, and others use the old name.
     pub(crate) limit: &'static str,
+    /// True if a stream reports the usage only on request.
+    pub(crate) requests_usage: bool,
 }
 
 impl Dialect for Client {
@@ -34,6 +36,8 @@ impl Dialect for Client {
         }
         if stream {
             body.insert("stream".into(), json!(true));
+        }
+        if stream && self.requests_usage {
             body.insert("stream_options".into(), json!({"include_usage": true}));
         }
         add(&mut body, &request.extra);
@@ -263,7 +267,7 @@ mod tests {
     use super::*;
     use crate::ResponseSchema;
 
-    const CLIENT: Client = Client { limit: "max_completion_tokens" };
+    const CLIENT: Client = Client { limit: "max_completion_tokens", requests_usage: true };
 
     fn gathered(chunks: &[Value]) -> Option<Reply> {
         let mut gathered = CLIENT.assemble(&Request::default());

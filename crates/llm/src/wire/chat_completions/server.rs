@@ -259,7 +259,7 @@ mod tests {
     use crate::StopReason;
     use crate::wire::Dialect;
 
-    const CLIENT: Client = Client { limit: "max_tokens" };
+    const CLIENT: Client = Client { limit: "max_tokens", requests_usage: true };
 
     fn request() -> Request {
         let result = |id: &str, text: &str| Block::ToolResult {

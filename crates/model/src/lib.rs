@@ -123,7 +123,7 @@ pub use listing::{CaseResults, LiveTrial, RunResults, RunRow, TrialRow};
 pub use lookalike::{lookalike, stray_character, unseen_character, unusual_separator};
 pub use mock::{
     ArgumentGuard, McpServer, MockCall, MockFault, MockNames, MockVerdict, MockedAnswer, MockedReply, MockedServer,
-    MockedTool, Mocks, PlayedMock, ServerSource, WantedArgument, listed_arguments, variable_name,
+    MockedTool, Mocks, PlayedMock, ServerSource, WantedArgument, listed_arguments, variable_in,
 };
 pub use model_traffic::{GatewayMode, ModelTraffic, Spread};
 pub use nearest::{is_one_mistake, nearest};

@@ -95,7 +95,7 @@ pub enum ServerSource {
 }
 
 impl ServerSource {
-    /// Returns the variables of the machine that its texts refer to, each as often as it is written.
+    /// Returns the variables of the machine that its texts need, each as often as it is written.
     pub fn variables(&self) -> impl Iterator<Item = &str> {
         let (texts, pairs): (&[String], _) = match self {
             Self::Stdio { args, env, .. } => (args, env.as_slice()),
@@ -106,14 +106,17 @@ impl ServerSource {
     }
 }
 
-/// Returns the variables that `text` refers to as `${NAME}` or, as in the configuration, `${env.NAME}`.
+/// Returns the variables that `text` refers to as `${NAME}` or, as in the configuration, `${env.NAME}`, without those that
+/// have a default.
 fn variables_in(text: &str) -> impl Iterator<Item = &str> {
-    text.split("${").skip(1).filter_map(|after| Some(variable_name(after.split_once('}')?.0)))
+    let all = text.split("${").skip(1).filter_map(|after| Some(variable_in(after.split_once('}')?.0)));
+    all.filter(|(_, default)| default.is_none()).map(|(name, _)| name)
 }
 
-/// Returns the name of the variable in `${written}` in a text of an MCP server.
-pub fn variable_name(written: &str) -> &str {
-    written.strip_prefix("env.").unwrap_or(written)
+/// Returns the name of the variable in `${written}` in a text of an MCP server, and its default in `${NAME:-DEFAULT}`.
+pub fn variable_in(written: &str) -> (&str, Option<&str>) {
+    let (name, default) = written.split_once(":-").map_or((written, None), |(name, default)| (name, Some(default)));
+    (name.strip_prefix("env.").unwrap_or(name), default)
 }
 
 /// A mocked MCP server.
@@ -345,6 +348,13 @@ pub struct MockNames {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn variables_with_a_default_are_not_needed() {
+        let url = "https://${HOST}/${env.PATH_PART}${KEY:-}${env.MORE:-x}".to_owned();
+        let source = ServerSource::Http { url, headers: vec![("a".into(), "Bearer ${TOKEN}".into())] };
+        assert_eq!(source.variables().collect::<Vec<_>>(), ["HOST", "PATH_PART", "TOKEN"]);
+    }
 
     #[test]
     fn a_server_of_the_case_replaces_one_of_the_project() {

@@ -121,7 +121,7 @@ fn written_servers(directory: &Path, manifest: &Map<String, Value>) -> Vec<(Stri
 /// Returns a server of a plug-in; `None` if it is of an unknown kind.
 fn server_of(plugin: &str, name: &str, about: &Value, directory: &Path) -> Option<McpServer> {
     let root = directory.to_string_lossy();
-    let text = |value: &Value| value.as_str().map(|text| text.replace("${CLAUDE_PLUGIN_ROOT}", &root));
+    let text = |value: &Value| value.as_str().map(|text| with_root(text, &root));
     let list = |key: &str| about.get(key).and_then(Value::as_array).into_iter().flatten().filter_map(text).collect();
     let map = |key: &str| {
         let entries = about.get(key).and_then(Value::as_object).into_iter().flatten();
@@ -141,8 +141,38 @@ fn server_of(plugin: &str, name: &str, about: &Value, directory: &Path) -> Optio
     Some(McpServer { name: full_name(plugin, name), source, is_of_plugin: true, place })
 }
 
+/// Replaces the variable with the folder of the plug-in, which may have a default.
+fn with_root(text: &str, root: &str) -> String {
+    let mut parts = text.split("${CLAUDE_PLUGIN_ROOT");
+    let mut whole = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let after = part.strip_prefix('}').or_else(|| part.strip_prefix(":-")?.split_once('}').map(|(_, after)| after));
+        match after {
+            Some(after) => whole.extend([root, after]),
+            None => whole.extend(["${CLAUDE_PLUGIN_ROOT", part]),
+        }
+    }
+    whole
+}
+
 /// Returns the name that a server of a plug-in has in Claude Code.
 pub fn full_name(plugin: &str, server: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '_' };
     format!("plugin_{plugin}_{server}").chars().map(plain).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::with_root;
+
+    #[test]
+    fn the_folder_of_a_plugin_is_inserted() {
+        for (text, expected) in [
+            ("${CLAUDE_PLUGIN_ROOT}/a ${CLAUDE_PLUGIN_ROOT}", "/p/a /p"),
+            ("\"${CLAUDE_PLUGIN_ROOT:-$PWD}/a\"", "\"/p/a\""),
+            ("${CLAUDE_PLUGIN_ROOTS} ${HOME}", "${CLAUDE_PLUGIN_ROOTS} ${HOME}"),
+        ] {
+            assert_eq!(with_root(text, "/p"), expected);
+        }
+    }
 }

@@ -181,14 +181,15 @@ fn check_program(server: &str, program: &str, env: &[(String, String)], sandbox:
         .map_err(|reason| Breakage::environment(format!("the MCP server `{server}` cannot start: {reason}")).for_good())
 }
 
-/// Replaces `${NAME}` and `${env.NAME}` by the value of the variable.
+/// Replaces `${NAME}` and `${env.NAME}` by the value of the variable, and `${NAME:-DEFAULT}` by the default if there is
+/// none.
 fn expanded<'h>(text: &str, server: &str, variable: impl Fn(&str) -> Option<&'h str>) -> Result<String, Breakage> {
     let mut expanded = String::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("${") {
         let Some((name, after)) = after.split_once('}') else { break };
-        let name = model::variable_name(name);
-        let value = variable(name).ok_or_else(|| {
+        let (name, default) = model::variable_in(name);
+        let value = variable(name).or(default).ok_or_else(|| {
             let reason = format!("the MCP server `{server}` needs the variable `{name}`, which is not set");
             Breakage::environment(reason).for_good()
         })?;
@@ -363,6 +364,7 @@ mod tests {
         let expand = |text: &str| expanded(text, "db", |name| (name == "TOKEN").then_some("t"));
         assert_eq!(expand("Bearer ${TOKEN}!").unwrap(), "Bearer t!");
         assert_eq!(expand("$TOKEN ${").unwrap(), "$TOKEN ${");
+        assert_eq!(expand("${TOKEN:-u}${env.OTHER:-v}${OTHER:-}").unwrap(), "tv");
         assert!(expand("${OTHER}").unwrap_err().to_string().contains("`OTHER`, which is not set"));
     }
 }

@@ -95,6 +95,11 @@ impl Pattern {
         self.regex.matches_every_text().then(|| format!("{self} matches every answer, so it asserts nothing"))
     }
 
+    /// Returns `true` if it matches the empty text.
+    pub fn matches_empty(&self) -> bool {
+        self.regex.is_match("").unwrap_or(false)
+    }
+
     /// Adds a warning if it matches every text that is not blank.
     pub fn warn_if_every_answer_matches(&self, problems: &mut Problems) {
         if let Some(message) = self.asserts_nothing() {

@@ -112,11 +112,15 @@ impl Check {
         Some(match text(node, "check")? {
             "answer" => {
                 let text = Text::read(node, problems)?;
-                if let (Find::Matches(pattern), true) = (&text.find, text.is_wanted)
-                    && let Some(message) = pattern.asserts_nothing()
-                {
-                    problems.push(node.get("matches").unwrap_or(node).error(message));
-                    return None;
+                if let (Find::Matches(pattern), true) = (&text.find, text.is_wanted) {
+                    match pattern.asserts_nothing().filter(|_| pattern.matches_empty()) {
+                        Some(message) => {
+                            problems.push(node.get("matches").unwrap_or(node).error(message));
+                            return None;
+                        }
+                        // Others ask for an answer, such as `\S`.
+                        None => pattern.warn_if_every_answer_matches(problems),
+                    }
                 }
                 Self::Answer(text)
             }

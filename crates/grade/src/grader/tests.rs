@@ -48,6 +48,11 @@ fn checks_that_hold_for_every_answer_are_refused() {
     ] {
         assert_eq!(problems_with(&check), [message], "{check}");
     }
+    // It asks for an answer.
+    let check = json!({"check": "answer", "matches": "\\S"});
+    let mut problems = Problems::new();
+    assert!(Check::read(&Node::from_json(&check, &Source::new("a", "")), &mut problems).is_some());
+    assert!(matches!(problems.as_slice(), [problem] if !problem.is_error()), "{problems:?}");
     let evidence = EvidenceBuilder::new().answer("Hi").file("a.txt", Some("x")).evidence();
     // The file must exist, and a forbidden match is one that every answer has.
     assert_eq!(graded(json!([{"check": "files", "path": "a.txt", "matches": ".*"}]), &evidence).0, Status::Met);

@@ -19,12 +19,13 @@ const RESULT: &str = "trialrun-result:";
 /// Runs a Python assertion. Its arguments are the answer, the context, the code, the function and the folder of the
 /// code.
 const PYTHON: &str = r#"
-import asyncio, inspect, json, sys
+import asyncio, functools, inspect, json, sys
 output, context, code, function, directory = sys.argv[1:6]
 sys.path.insert(0, directory)
 names = {"__name__": "assertion"}
 exec(compile(code, "assertion.py", "exec"), names)
-result = names[function](output, json.loads(context))
+first, *rest = function.split(".")
+result = functools.reduce(getattr, rest, names[first])(output, json.loads(context))
 if inspect.iscoroutine(result):
     result = asyncio.run(result)
 print()

@@ -276,7 +276,8 @@ impl Reading<'_> {
         if one.has_document || text.starts_with('[') {
             return self.refuse_run(one, text);
         }
-        let mut is_honoured = true;
+        // The first of each kind is enough: the line is one instruction.
+        let (mut unknown, mut installer) = (None, None);
         for (command, effect) in effects(text) {
             match effect {
                 Effect::Nothing => {}
@@ -292,19 +293,18 @@ impl Reading<'_> {
                         self.mode(one, &mode, path, image);
                     }
                 }
-                Effect::Installs => {
-                    is_honoured = false;
-                    let reason = format!("`RUN` installs something: `{}`", model::text::shortened(&command, 80));
-                    self.need_image("RUN", one.place.clone(), &reason);
-                }
-                Effect::Unknown => {
-                    is_honoured = false;
-                    self.refuse_run(one, &command);
-                }
+                Effect::Installs => installer = installer.or(Some(command)),
+                Effect::Unknown => unknown = unknown.or(Some(command)),
             }
         }
-        if is_honoured {
-            self.keys.add("RUN".to_owned(), Treatment::Honoured, None, one.place.clone());
+        match (unknown, installer) {
+            (Some(command), _) => self.refuse_run(one, &command),
+            (None, Some(command)) => {
+                let command = model::text::shortened(&command, 80);
+                let reason = format!("`RUN` installs programs or changes the system: `{command}`");
+                self.need_image("RUN", one.place.clone(), &reason);
+            }
+            (None, None) => self.keys.add("RUN".to_owned(), Treatment::Honoured, None, one.place.clone()),
         }
     }
 
@@ -369,7 +369,8 @@ impl Reading<'_> {
             Content::Folder if to == "." => {}
             Content::Folder => layout.directories.push(to),
             Content::Executable => {
-                let known = layout.files.iter().any(|file| is_inside(&file.path, &to));
+                let known = layout.files.iter().any(|file| is_inside(&file.path, &to))
+                    || layout.directories.iter().any(|folder| is_inside(folder, &to));
                 layout
                     .files
                     .iter_mut()

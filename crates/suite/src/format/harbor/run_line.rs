@@ -45,9 +45,18 @@ const INSTALLERS: [(&str, &[&str]); 20] = [
 /// Arguments of an installer that make it write into the working directory.
 const INTO_FOLDER: [&str; 6] = ["-e", "--editable", "-t", "--target", "--prefix", "."];
 
-/// Returns the effects of the commands of a `RUN` line, with the text of each.
+/// Words with which parts of compound commands begin.
+const COMPOUND: [&str; 9] = ["if", "then", "else", "for", "while", "until", "do", "case", "{"];
+
+/// Returns the effects of the commands of a `RUN` line, with the text of each. A line with a compound command is one of
+/// unknown effect.
 pub(super) fn effects(line: &str) -> Vec<(String, Effect)> {
-    commands(line).into_iter().map(|command| (command.clone(), effect(&command))).collect()
+    let commands = commands(line);
+    let is_part = |command: &String| command.split_whitespace().next().is_some_and(|word| COMPOUND.contains(&word));
+    if commands.iter().any(is_part) {
+        return vec![(line.split_whitespace().collect::<Vec<_>>().join(" "), Effect::Unknown)];
+    }
+    commands.into_iter().map(|command| (command.clone(), effect(&command))).collect()
 }
 
 fn effect(command: &str) -> Effect {
@@ -186,6 +195,8 @@ mod tests {
             ("chown -R agent:agent /app", vec![Effect::Nothing]),
             ("echo \"unclosed", vec![Effect::Unknown]),
             ("mkdir $HOME/x", vec![Effect::Unknown]),
+            ("if [ -d a ]; then mkdir b && rm a; fi && apt-get update", vec![Effect::Unknown]),
+            ("for name in a b; do mkdir $name; done", vec![Effect::Unknown]),
         ] {
             let found: Vec<Effect> = effects(line).into_iter().map(|(_, effect)| effect).collect();
             assert_eq!(found, expected, "{line}");

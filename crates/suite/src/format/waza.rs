@@ -7,8 +7,8 @@ mod task;
 
 use std::sync::Arc;
 
-use model::Case;
 use model::decode::Problems;
+use model::{Case, Node, NodeKind};
 
 use super::foreign::{Reading, contained, misspelt_list};
 use super::{Format, SuiteFile, is_of_other_tool};
@@ -40,6 +40,12 @@ fn has_tasks(file: &SuiteFile<'_>) -> bool {
 
 fn recognises(file: &SuiteFile<'_>) -> bool {
     let has = |key: &str| file.root.get(key).is_some();
+    // Tasks that are written in the suite instead of in files.
+    let is_task = |item: &Node| item.get("validators").or_else(|| item.get("graders")).is_some();
+    let tasks = file.root.get("tasks").filter(|_| has("skill")).map(|tasks| &tasks.kind);
+    if matches!(tasks, Some(NodeKind::List(all)) if all.iter().any(is_task)) {
+        return true;
+    }
     // The tasks may be misspelt, or missing.
     let lacks_tasks =
         || misspelt_list(file.root, "tasks") || (has("graders") && (has("metrics") || has("schemaVersion")));

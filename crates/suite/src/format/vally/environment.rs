@@ -99,8 +99,9 @@ impl Reading<'_> {
             if let Some(tools) = fields.get("tools").filter(|tools| !is_all(tools)) {
                 self.refuse("mcpServers.tools", "agents get all tools of a server", tools);
             }
-            let kind = [("type", "the address or the command shows it")];
-            self.close(&fields, &format!("{path}.mcpServers[]"), &kind, &[] as &Keys<'_>);
+            let ignored =
+                [("type", "the address or the command shows it"), ("timeout", "the agent has its own limit for calls")];
+            self.close(&fields, &format!("{path}.mcpServers[]"), &ignored, &[] as &Keys<'_>);
             let kept = |key: &str| matches!(key, "command" | "args" | "env" | "url" | "headers");
             let NodeKind::Map(all) = &server.kind else { continue };
             let own = all.iter().filter(|(key, _)| kept(&key.value)).cloned().collect();

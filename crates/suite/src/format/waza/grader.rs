@@ -1,5 +1,7 @@
 //! Graders, each of which becomes an assertion.
 
+use std::path::Path;
+
 use model::decode::{Fields, add_missing_key};
 use model::{AssertionSpec, Node, NodeKind, nearest};
 
@@ -544,8 +546,7 @@ impl Reading<'_> {
     }
 
     fn diff(&mut self, entry: &Entry<'_>, fields: &mut Fields<'_>) -> Option<AssertionSpec> {
-        let folder = fields.text("context_dir", &mut self.found);
-        let folder = folder.map(|folder| self.path_of(&folder));
+        let folder = fields.text("context_dir", &mut self.found).unwrap_or_default();
         if fields.boolean("update_snapshots", &mut self.found) == Some(true)
             && let Some(node) = fields.get("update_snapshots")
         {
@@ -563,9 +564,11 @@ impl Reading<'_> {
                 check(item, "files", [vec![("path", text(item, &path))], rest].concat())
             };
             if let Some(snapshot) = snapshot {
-                let from =
-                    folder.as_ref().map_or_else(|| snapshot.clone(), |f| f.join(&snapshot).display().to_string());
-                let source = self.open(&from, item)?;
+                let from = Path::new(&folder).join(&snapshot);
+                // waza resolves it against the directory in which it is started.
+                let started = self.library.cwd.join(&from);
+                let from = if started.is_file() { started } else { from };
+                let source = self.open(&from.to_string_lossy(), item)?;
                 checks.push(file(vec![("equals", text(item, &source.text)), ("case", flag(item, true))]));
             }
             for fragment in fragments {

@@ -331,13 +331,19 @@ impl Reading<'_> {
 
     /// Returns the skill called `name`: the one whose folder contains the suite, or one on a shelf.
     fn subject(&mut self, name: &str, path: &Path, shelves: &[PathBuf], place: &Node) -> Option<Arc<Skill>> {
-        let is_it =
-            |folder: &&Path| folder.file_name().is_some_and(|own| own == name) && folder.join(SKILL_FILE).is_file();
-        if let Some(own) = path.ancestors().skip(1).find(is_it) {
+        let folders = || path.ancestors().skip(1).filter(|folder| folder.join(SKILL_FILE).is_file());
+        if let Some(own) = folders().find(|folder| folder.file_name().is_some_and(|own| own == name)) {
             return self.library.skill_at(own);
         }
         let mut all = shelves.to_vec();
         all.extend(self.library.shelves(path));
+        // A clone of a repository may have any name.
+        if !all.iter().any(|shelf| shelf.join(name).join(SKILL_FILE).is_file())
+            && let Some(own) = folders().next().and_then(|folder| self.library.skill_at(folder))
+            && own.name == name
+        {
+            return Some(own);
+        }
         self.library.skill_on(name, &all, place, &mut self.found)
     }
 
@@ -346,7 +352,12 @@ impl Reading<'_> {
         let mut files: Vec<PathBuf> = Vec::new();
         for item in self.maps(tasks, "tasks") {
             let Some(pattern) = item.as_str() else {
-                self.found.push(item.error("an item of `tasks` must be a path or a pattern"));
+                let problem = item.error("an item of `tasks` must be a path or a pattern");
+                self.found.push(problem.help("write each task into a file of its own"));
+                if matches!(item.kind, NodeKind::Map(_)) {
+                    // The others are written in the same way.
+                    break;
+                }
                 continue;
             };
             let mut own = self.matching(pattern, item);

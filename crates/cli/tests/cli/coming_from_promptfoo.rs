@@ -87,10 +87,16 @@ fn an_agent_of_the_run_replaces_the_providers_and_python_grades_in_a_copy_of_the
         "tests": [{"vars": {"word": "you"}, "assert": [
             {"type": "python", "value": "output.startswith('hello') and open('out.txt').read().strip() == 'x'"},
             {"type": "python", "value": "open('stock.txt').read() == 'tea\\n'"},
+            {"type": "python", "value": "file://check.py:Check.longer"},
             {"type": "trajectory:tool-used", "value": "search"},
             {"type": "not-trajectory:tool-used", "value": "delete"},
         ]}],
     });
-    let report = project(&config).report(&["promptfooconfig.json", "--agent", "fake"], 0);
+    let project = project(&config);
+    project.write(
+        "check.py",
+        "class Check:\n    @staticmethod\n    def longer(output, context):\n        return len(output) > 2\n",
+    );
+    let report = project.report(&["promptfooconfig.json", "--agent", "fake"], 0);
     assert_eq!(outcomes(&report), [("test 1".to_owned(), "passed".to_owned())]);
 }

@@ -51,6 +51,7 @@ const SQL: &str = "trialrun has no parser for SQL";
 const OTHER_OUTPUTS: &str = "it compares the answers of several providers; use `trialrun compare`";
 const BY_A_PERSON: &str = "a person decides it";
 const FUNCTIONS: &str = "the functions of the provider are not known";
+const RED_TEAM: &str = "trialrun does not have the graders of red teams";
 
 /// The value that promptfoo compares with the `threshold` of a type.
 pub(super) enum Threshold {
@@ -234,6 +235,14 @@ fn near_type(written: &str) -> Option<String> {
     }
 }
 
+/// Returns the reason why assertions of a type that is not in [`TYPES`] are undecided, if promptfoo knows it.
+fn beyond_types(kind: &str) -> Option<&'static str> {
+    match kind {
+        "human" => Some(BY_A_PERSON),
+        _ => kind.starts_with("promptfoo:redteam:").then_some(RED_TEAM),
+    }
+}
+
 /// Returns the consequence of a key that leaves an assertion undecided.
 fn undecided_as(reason: &str) -> String {
     format!("the assertion is undecided: {reason}")
@@ -295,11 +304,13 @@ impl Reading<'_> {
             let place = item.get("type").unwrap_or(item);
             match found.map(|found| &found.support) {
                 Some(Support::Undecided(reason)) => self.log_undecided(&bare, reason, path, item),
-                None if bare == "human" => self.log_undecided(&bare, BY_A_PERSON, path, item),
-                None if bare != "assert-set" => {
-                    let problem = place.error(format!("unknown assertion type `{kind}`"));
-                    broken.push(problem.suggest(near_type(&kind).as_deref()));
-                }
+                None if bare != "assert-set" => match beyond_types(&bare) {
+                    Some(reason) => self.log_undecided(&bare, reason, path, item),
+                    None => {
+                        let problem = place.error(format!("unknown assertion type `{kind}`"));
+                        broken.push(problem.suggest(near_type(&kind).as_deref()));
+                    }
+                },
                 _ => {}
             }
             let is_hosted = matches!(found.map(|found| &found.support), Some(Support::Hosted));
@@ -398,7 +409,7 @@ impl Reading<'_> {
             return Some(map(item, fields));
         }
         if known.is_none() {
-            let reason = if bare == "human" { BY_A_PERSON } else { "its type is not known" };
+            let reason = beyond_types(bare).unwrap_or("its type is not known");
             fields.push(("undecided".to_owned(), text(item, reason)));
             return Some(map(item, fields));
         }

@@ -28,6 +28,8 @@ pub(super) struct Product {
     pub(super) repeat: Option<u64>,
     /// Time limit of a trial.
     pub(super) timeout_ms: Option<u64>,
+    /// Names of variables that have the answers of tests.
+    pub(super) stored: Vec<String>,
 }
 
 /// A combination of a test, a prompt and a provider.
@@ -197,6 +199,14 @@ impl Reading<'_> {
             broken.push(test.at.error("no assertion has a weight above 0, so any answer passes"));
         } else if let Some(threshold) = test.threshold {
             case.ruling.scoring = Some(Scoring::with_share(total, threshold));
+        }
+        for problem in &mut broken {
+            let DiagnosticKind::UnknownVariable(name) = &problem.kind else { continue };
+            if name == "_conversation" || product.stored.contains(name) {
+                problem.message =
+                    format!("the variable `{name}` has answers of other tests, which a test cannot use here");
+                problem.help.clear();
+            }
         }
         if lacks_vars || test.broken.iter().any(|problem| problem.means("vars")) {
             // They are the variables under the misspelt key, or in a file that cannot be read.

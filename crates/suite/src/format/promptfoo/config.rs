@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use model::decode::{Fields, add_missing_key};
-use model::{Case, Node, NodeKind};
+use model::{Case, Diagnostic, Node, NodeKind};
 
 use super::case::Product;
 use super::reading::{Ignored, Reading, entries, items, map, text};
-use super::test::Test;
+use super::test::{STORE, Test};
 
 /// Keys that change nothing here.
 const IGNORED: [(&str, &str); 13] = [
@@ -67,6 +67,12 @@ impl Reading<'_> {
             let problem = self.refuse("commandLineOptions", key, consequence, &value.excerpt());
             self.found.push(problem);
         }
+        if let Some(span) = fields.key_span("redteam").filter(|_| tests.is_none() && scenarios.is_none()) {
+            let problem = Diagnostic::error("there are no tests: those of `redteam` are not generated here");
+            let problem = problem.help("write them to a file with `promptfoo redteam generate`, and run that file");
+            add_missing_key(problem.at(root.source.excerpt(span)).of_missing(&["tests"]), &mut self.found);
+            return Vec::new();
+        }
         let (repeat, timeout_ms) = options.map(|options| self.options_of_run(options)).unwrap_or_default();
         let prompts = match prompts {
             Some(prompts) => self.prompts(prompts),
@@ -88,7 +94,8 @@ impl Reading<'_> {
             }
         };
         let tests = self.all_tests(root, defaults, tests, scenarios);
-        let product = Product { prompts, providers, repeat, timeout_ms };
+        let stored = tests.iter().filter_map(|test| test.option(STORE)?.as_str().map(str::to_owned)).collect();
+        let product = Product { prompts, providers, repeat, timeout_ms, stored };
         self.product(&product, &tests)
     }
 

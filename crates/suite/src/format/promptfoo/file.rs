@@ -34,6 +34,8 @@ pub(super) fn is_module(path: &Path) -> bool {
 /// Splits `FILE:FUNCTION`.
 pub(super) fn with_function(reference: &str) -> (&str, Option<&str>) {
     match reference.rsplit_once(':') {
+        // In Python, the function may belong to a class: `file.py:Class.method`.
+        Some((file, name)) if file.ends_with(".py") && !name.is_empty() => (file, Some(name)),
         Some((file, name)) if !name.is_empty() && !name.contains(['/', '\\', '.']) => (file, Some(name)),
         _ => (reference, None),
     }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use model::decode::{Fields, Problems};
-use model::{Node, NodeKind};
+use model::{Node, NodeKind, Span};
 use template::{Variables, may_be_template};
 
 use super::file::{self, FILE, ending};
@@ -157,7 +157,13 @@ impl Reading<'_> {
     /// Returns the prompts in a file.
     fn prompts_in(&self, path: &Path, item: &Node, problems: &mut Problems) -> Vec<Node> {
         let Some(source) = self.open(path, item, problems) else { return Vec::new() };
-        let whole = |content: &str| Node { kind: NodeKind::String(content.to_owned()), ..document::start(&source) };
+        let whole = |content: &str| {
+            let span = match source.text.find(content) {
+                Some(start) => Span::new(start, start + content.len()),
+                None => Span::new(0, source.text.len()),
+            };
+            Node { kind: NodeKind::String(content.to_owned()), span, ..document::start(&source) }
+        };
         match ending(path).as_str() {
             "txt" => {
                 let mut parts: Vec<String> = vec![String::new()];

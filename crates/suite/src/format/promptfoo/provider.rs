@@ -14,14 +14,15 @@ use crate::project::ProjectAgent;
 /// Calls a provider in Python, and prints its answer as JSON. The arguments are the file, the function, the prompt, the
 /// options and the variables.
 const PYTHON: &str = r#"
-import asyncio, inspect, json, os, sys
+import asyncio, functools, inspect, json, os, sys
 path, function, prompt, options, variables = sys.argv[1:6]
 sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
 names = {"__name__": "provider", "__file__": path}
 exec(compile(open(path).read(), path, "exec"), names)
 context = {"vars": json.loads(variables), "prompt": {"raw": prompt, "label": prompt}}
 out, sys.stdout = sys.stdout, sys.stderr
-result = names[function](prompt, json.loads(options), context)
+first, *rest = function.split(".")
+result = functools.reduce(getattr, rest, names[first])(prompt, json.loads(options), context)
 if inspect.iscoroutine(result):
     result = asyncio.run(result)
 if not isinstance(result, dict):
@@ -75,6 +76,25 @@ struct Written<'a> {
     at: &'a Node,
 }
 
+/// Providers of models, which have the same names here.
+const MODELS: [&str; 12] = [
+    "openai",
+    "anthropic",
+    "google",
+    "ollama",
+    "openrouter",
+    "groq",
+    "mistral",
+    "deepseek",
+    "togetherai",
+    "xai",
+    "fireworks",
+    "cerebras",
+];
+
+/// Keys of the configuration of a model with its system prompt.
+const INSTRUCTIONS: [&str; 3] = ["instructions", "systemInstruction", "systemPrompt"];
+
 /// Keys of providers that change nothing here.
 const IGNORED: [(&str, &str); 2] = [
     ("delay", "`providers` in the project's configuration limits requests"),
@@ -82,7 +102,7 @@ const IGNORED: [(&str, &str); 2] = [
 ];
 
 /// Keys of the configuration of a model that change nothing here, or for which the environment has a value.
-const OF_MODELS: [(&str, &str); 13] = [
+const OF_MODELS: [(&str, &str); 14] = [
     ("temperature", "the default of the model is used"),
     ("max_tokens", "the default of the model is used"),
     ("max_completion_tokens", "the default of the model is used"),
@@ -95,6 +115,7 @@ const OF_MODELS: [(&str, &str); 13] = [
     ("apiKey", "keys are read from the environment"),
     ("apiKeyEnvar", "keys are read from the environment"),
     ("organization", "it is not sent"),
+    ("showThinking", "the thinking of a model is never a part of its answer"),
     ("cost", "prices come from `pricing` in the project's configuration"),
 ];
 
@@ -220,16 +241,11 @@ impl Reading<'_> {
                 self.coding_agent("claude-code", None, written, &mut provider);
             }
             "opencode" => self.coding_agent("opencode", None, written, &mut provider),
-            "openai" | "anthropic" | "google" | "ollama" | "openrouter" => {
-                self.model(scheme, rest, written, &mut provider);
-            }
+            _ if MODELS.contains(&scheme) => self.model(scheme, rest, written, &mut provider),
             _ => {
-                const NAMES: [&str; 6] = ["echo", "openai", "anthropic", "google", "ollama", "openrouter"];
-                let problem = written.at.error(format!("trialrun has no agent for the provider `{}`", short(id)));
-                let near = nearest(scheme, NAMES).filter(|near| *near != scheme);
+                let near = nearest(scheme, MODELS.into_iter().chain(["echo"])).filter(|near| *near != scheme);
                 let near = near.map(|near| id.replacen(scheme, near, 1));
-                let problem = problem.suggest(near.as_deref());
-                provider.broken.push(problem.help("name an agent for the run, which replaces all providers"));
+                provider.broken.push(no_agent(written, near.as_deref()));
             }
         }
         provider
@@ -523,14 +539,26 @@ impl Reading<'_> {
             Some((kind, model)) => (Some(kind), model),
             None => (None, rest),
         };
-        self.config(written, &["model"], &OF_MODELS, &NOT_OF_MODELS, provider);
+        let found = self.config(written, &INSTRUCTIONS, &OF_MODELS, &NOT_OF_MODELS, provider);
+        for (key, value) in found {
+            match value.as_str().filter(|text| !text.starts_with(FILE)) {
+                Some(text) => provider.system_prompt = Some(text.to_owned()),
+                None => provider.broken.push(value.error(format!("`{key}` must be a string"))),
+            }
+        }
         let is_chat = match scheme {
             "google" => !rest.contains(':'),
-            _ => !matches!(kind, Some("embedding" | "embeddings")) && !rest.starts_with("realtime"),
+            // Their models have names such as `llama3.2:1b`.
+            "ollama" | "openrouter" => !matches!(kind, Some("embedding" | "embeddings")),
+            // Other kinds are images, assistants and the like. `ft:` begins the name of a model that was fine-tuned.
+            _ => {
+                !matches!(kind, Some("embedding" | "embeddings"))
+                    && (!model.contains(':') || model.starts_with("ft:"))
+                    && model != "realtime"
+            }
         };
         if !is_chat || model.is_empty() {
-            let problem = written.at.error(format!("trialrun has no agent for the provider `{}`", short(&written.id)));
-            provider.broken.push(problem.help("name an agent for the run, which replaces all providers"));
+            provider.broken.push(no_agent(written, None));
             return;
         }
         let vendor = if (scheme, kind) == ("openai", Some("responses")) { "openai-responses" } else { scheme };
@@ -538,6 +566,12 @@ impl Reading<'_> {
         provider.model = Some(format!("{vendor}:{model}"));
         provider.tools = Some(Vec::new());
     }
+}
+
+/// Returns the problem that there is no agent for a provider.
+fn no_agent(written: &Written<'_>, near: Option<&str>) -> model::Diagnostic {
+    let problem = written.at.error(format!("trialrun has no agent for the provider `{}`", short(&written.id)));
+    problem.suggest(near).help("name an agent for the run, which replaces all providers")
 }
 
 /// Renames the names in the templates of a body.

@@ -57,6 +57,10 @@ impl<'a> Reading<'a> {
     ) -> Problems {
         let unknown = |key: &str, _: &Node| match refused.iter().find(|(known, _)| *known == key) {
             Some((_, consequence)) => Unknown::Refused((*consequence).to_owned()),
+            // Providers get them in promptfoo, and new ones appear.
+            None if path.ends_with(".config") || path.ends_with(".options") => {
+                Unknown::Ignored("it is not passed to the provider".to_owned())
+            }
             None => Unknown::Ignored("it has no effect there either".to_owned()),
         };
         // A key with a known meaning is never a misspelt one.

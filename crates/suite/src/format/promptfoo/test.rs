@@ -19,16 +19,19 @@ const IGNORED: [(&str, &str); 1] = [("metadata", "it describes the test")];
 const REFUSED: [(&str, &str); 1] =
     [("assertScoringFunction", "a score that code computes from other scores is not supported")];
 
+/// Option that makes the answer of a test a variable of others.
+pub(super) const STORE: &str = "storeOutputAs";
+
 /// Options of tests that change nothing here.
-const IGNORED_OPTIONS: [(&str, &str); 2] = [
+const IGNORED_OPTIONS: [(&str, &str); 3] = [
+    (STORE, "a test that uses the answer of another one is broken"),
     ("disableConversationVar", "the variable `_conversation` is never set"),
     ("runSerially", "trials do not share anything"),
 ];
 
 /// Options of tests without which a verdict would differ.
-const REFUSED_OPTIONS: [(&str, &str); 4] = [
+const REFUSED_OPTIONS: [(&str, &str); 3] = [
     ("transformVars", "variables that code computes are not supported"),
-    ("storeOutputAs", "a test cannot use the answer of another one"),
     ("rubricPrompt", "judges have the prompts of trialrun"),
     ("factuality", "categories of factuality have no weights of their own"),
 ];

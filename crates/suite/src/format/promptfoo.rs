@@ -6,6 +6,7 @@ mod case;
 mod config;
 mod csv_row;
 mod file;
+mod hosted;
 mod module;
 mod prompt;
 mod provider;

@@ -136,7 +136,7 @@ impl PluginEvalReporter {
             "claudeVersion": claude,
             "startedAt": info.started_at.to_string(),
             "durationSeconds": self.duration_ms / 1000,
-            "costUsd": runs().map(|run| run.cost_usd).sum::<f64>(),
+            "costUsd": runs().map(|run| run.cost_usd).sum::<f64>() + 0.0,
             "partial": self.is_partial,
             "suite": {
                 "ablation": if has_baseline { "with-without" } else { "none" },
@@ -237,7 +237,8 @@ impl Run {
         });
         let error = record.reason.as_deref().filter(|_| !is_scored);
         let json = json!({
-            "score": score.unwrap_or_default(),
+            // A sum of nothing is negative zero.
+            "score": score.unwrap_or_default() + 0.0,
             "passed": has_passed,
             "turns": record.turn_count,
             "costUsd": cost_usd,

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use model::{Envelope, RunRow, TrialRecord, TrialRow};
+use model::{Envelope, RunRow, TrialRecord, TrialRow, WITHOUT_SKILL};
 use report::{StatusView, Style, counted};
 use serde_json::Value;
 use store::{SelectError, Store, StoreError, TrialFilter};
@@ -151,7 +151,13 @@ fn trials(store: &dyn Store, run: &RunRow, style: &Style) -> Result<String, CliE
     let label = run.label.as_ref().map_or_else(String::new, |label| format!(" ({label})"));
     let mut text = format!("run {}{label}: {}\n", run.short, counted(trials.len(), "finished trial"));
     for trial in trials.iter().take(LISTED) {
-        text.push_str(&format!("  {:9}  trialrun show '{}/{}'\n", trial.outcome.name(), run.short, trial.id));
+        // A comment of the shell, so that the line can still be copied.
+        let note = match (trial.quarantined, trial.variant.as_deref()) {
+            (true, _) => "  # quarantined",
+            (false, Some(WITHOUT_SKILL)) => "  # baseline",
+            (false, _) => "",
+        };
+        text.push_str(&format!("  {:9}  trialrun show '{}/{}'{note}\n", trial.outcome.name(), run.short, trial.id));
     }
     if trials.len() > LISTED {
         text.push_str(&format!("  and {} more: trialrun status {} --all\n", trials.len() - LISTED, run.short));

@@ -271,12 +271,15 @@ fn a_comparison_runs_until_it_is_known_whether_the_skill_helps() {
         assert_eq!(found, Vec::<String>::new());
     }
     let drawn = project.run(&["compare"]).exits(0).out;
-    assert!(drawn.contains("before: The skill helps: decided after") && drawn.contains("with skill"), "{drawn}");
+    assert!(
+        drawn.contains("before: The skill helps: in 2 cases, decided after") && drawn.contains("with skill"),
+        "{drawn}"
+    );
     let drawn = project.run(&["compare", "--format", "markdown"]).exits(0).out;
     assert!(drawn.contains("| passed | before | 95% | after | 95% | change | 95% |"), "{drawn}");
     assert!(project.run(&["compare", "--format", "html"]).exits(0).out.contains("fake+without_skill"));
     let drawn = project.run(&["compare", "--by", "variant"]).exits(0).out;
-    assert!(drawn.contains("The skill helps: decided after"), "{drawn}");
+    assert!(drawn.contains("The skill helps: in 2 cases, decided after"), "{drawn}");
 }
 
 #[test]

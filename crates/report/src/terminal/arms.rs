@@ -439,7 +439,7 @@ pub(crate) fn count_notes(arms: &Arms, has_checks: bool) -> Vec<String> {
         ));
     }
     if !unknown.is_empty() {
-        let checks = if has_checks { "met checks leave out undecided assertions, and " } else { "" };
+        let checks = if has_checks { "met checks leave out undecided assertions; they, " } else { "" };
         notes.push(format!(
             "Unknown: {}. They could have passed or failed, so passed trials are a range; {checks}time, tokens and cost \
              leave out broken and stale trials.",
@@ -448,8 +448,8 @@ pub(crate) fn count_notes(arms: &Arms, has_checks: bool) -> Vec<String> {
     }
     if !later.is_empty() {
         notes.push(format!(
-            "First attempts: {} passed only after a failed attempt, and are not among the passed trials. Tokens and \
-             cost are those of all attempts.",
+            "First attempts: {} passed only after a failed attempt. Passed trials leave them out; tokens and cost are \
+             those of all attempts.",
             later.join("; ")
         ));
     }

@@ -306,8 +306,6 @@ fn an_undecided_assertion_makes_no_side_worse() {
     };
     let lost = Comparison::of(&with_two_broken(0.75, OLD), &with_two_broken(0.5, RUN), 0.0);
     assert!(!lost.has_regressed() && lost.sentence().starts_with("Cannot tell yet"), "{}", lost.sentence());
-    let lost_more = Comparison::of(&with_two_broken(1.0, OLD), &with_two_broken(0.25, RUN), 0.0);
-    assert!(lost_more.has_regressed(), "{}", lost_more.sentence());
 }
 
 #[test]

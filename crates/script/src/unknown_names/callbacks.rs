@@ -1,4 +1,4 @@
-//! Functions that are passed to a method in vain, because they return nothing or nobody waits for them.
+//! Callbacks without effect: they do not return what the method uses, or the scenario does not wait for them.
 
 use oxc_ast::ast::{Argument, CallExpression, Expression};
 use oxc_ast_visit::{Visit, walk};

@@ -111,6 +111,15 @@ fn the_sentence_matches_the_pairs() {
             "cannot tell yet whether the second run is preferred to the first run; it won 1 of 2 pairs that were decided \
              and lost 1.",
         ),
+        (
+            "a a a a a a u u u u u",
+            "the second run is preferred; it won 6 of 6 pairs that were decided and lost 0 (unlikely to be chance).",
+        ),
+        (
+            "a a a a a a u u u u u u",
+            "cannot tell yet whether the second run is preferred to the first run; it won 6 of 6 pairs that were decided \
+             and lost 0. The undecided pairs could reverse this.",
+        ),
         ("t t", "neither side is preferred; both pairs are ties."),
         ("t u", "neither side is preferred; the only pair that was decided is a tie."),
         ("s u", "cannot tell which side is preferred, because the judge decided none of 1 pair that needed it."),

@@ -260,15 +260,13 @@ impl Comparison {
         {
             self.names = Some([was.clone(), is.clone()]);
         }
-        if after.regrade_of.as_ref() == Some(&before.id) {
-            for case in &mut self.cases {
-                case.test = None;
-                case.is_confirmed = matches!(case.change, Change::Regressed | Change::Fixed);
-            }
-            self.decision = self.decision.exact();
-        }
         self.runs = Some(Box::new([before.clone(), after.clone()]));
-        if before.sequential || after.sequential { self.sequential() } else { self }
+        let mut compared = if before.sequential || after.sequential { self.sequential() } else { self };
+        if after.regrade_of.as_ref() == Some(&before.id) {
+            confirm_all(&mut compared.cases);
+            compared.decision = compared.decision.exact();
+        }
+        compared
     }
 
     /// Returns the path of its page on a server: that of both runs, or of the one run whose parts are compared. It names the
@@ -375,7 +373,10 @@ impl Comparison {
     fn may_have_regressed(&self) -> bool {
         let mut cases: Vec<CaseChange> = self.cases.iter().map(|case| case.at_worst(self.threshold)).collect();
         let decide = |cases: &[CaseChange]| Decision::of(&cases.iter().map(CaseChange::paired).collect::<Vec<_>>());
-        let decision = if self.is_sequential {
+        let decision = if self.decision.is_exact() {
+            confirm_all(&mut cases);
+            decide(&cases).exact()
+        } else if self.is_sequential {
             sequential::confirm(&mut cases, self.threshold);
             decide(&cases).sequential(sequential::same_cases_p_value(&cases))
         } else {
@@ -576,6 +577,14 @@ fn confirm(cases: &mut [CaseChange], threshold: f64) {
     let tests = verdict::tests(&cases.iter().map(CaseChange::paired).collect::<Vec<_>>());
     for (case, test) in cases.iter_mut().zip(tests) {
         case.confirm(test, threshold);
+    }
+}
+
+/// Confirms every change of a case, because none can be chance.
+fn confirm_all(cases: &mut [CaseChange]) {
+    for case in cases {
+        case.test = None;
+        case.is_confirmed = matches!(case.change, Change::Regressed | Change::Fixed);
     }
 }
 

@@ -209,7 +209,7 @@ impl Side {
         for (trial, record) in lacking.iter_mut().zip(store.records(&run.id, &ids)?) {
             trial.score_bounds = record.first_score();
         }
-        if run.finished_at.is_none() {
+        if run.finished < run.needed() {
             let finished: HashSet<String> = trials.iter().map(|trial| trial.id.clone()).collect();
             for id in store.info(&run.id)?.trials.iter().filter(|id| !finished.contains(&id.to_string())) {
                 let same_arm = trials.iter().find(|trial| *trial.arm == *id.arm);

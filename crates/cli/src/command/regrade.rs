@@ -90,8 +90,9 @@ pub fn run(global: &Global, args: &RegradeArgs, terminal: &Terminal) -> Result<E
     if diagnostics.iter().any(|problem| args.gates.strict || problem.is_error()) {
         return Ok(ExitCode::from(exit::INVALID));
     }
-    let is_killed = run.finished_at.is_none();
-    let unfinished = if is_killed { then.trials.len().saturating_sub(regrade.trials()) } else { 0 };
+    // The run was killed, or grades one that was killed.
+    let lacks_trials = run.finished < run.needed();
+    let unfinished = if lacks_trials { then.trials.len().saturating_sub(regrade.trials()) } else { 0 };
     if unfinished > 0 {
         terminal.err(&format!(
             "note: {} of the run did not finish and {} skipped\n",
@@ -101,7 +102,7 @@ pub fn run(global: &Global, args: &RegradeArgs, terminal: &Terminal) -> Result<E
     }
     terminal.notes(&regrade.notes);
     let (judgements, providers) = (regrade.settings().judge.store.clone(), regrade.settings().providers.clone());
-    let info = info(args, &spec, &regrade, &then, is_killed);
+    let info = info(args, &spec, &regrade, &then, lacks_trials);
     let (recorder, host) = (session.open_store()?, Arc::clone(&session.host));
     let (reports, warnings) = (requested(&args.report)?, Warnings::default());
     let otlp = for_otlp(&reports, terminal, &warnings);
@@ -127,8 +128,8 @@ pub fn run(global: &Global, args: &RegradeArgs, terminal: &Terminal) -> Result<E
         terminal.err(&format!("note: {note}\n"));
     }
     let code = conclude(&args.gates, &ended, terminal)?;
-    let lacks_trials = unfinished > 0 || then.missing_shards.is_some();
-    let is_incomplete = lacks_trials && code == ExitCode::from(exit::PASSED);
+    let is_partial = lacks_trials || then.missing_shards.is_some();
+    let is_incomplete = is_partial && code == ExitCode::from(exit::PASSED);
     Ok(if is_incomplete { ExitCode::from(exit::INCOMPLETE) } else { code })
 }
 
@@ -224,7 +225,7 @@ fn judges_then(args: &mut Overrides, spec: &RunSpec, then: &RunInfo) -> bool {
     is_other || is_elsewhere || is_more
 }
 
-fn info(args: &RegradeArgs, spec: &RunSpec, regrade: &Regrade, then: &RunInfo, is_killed: bool) -> RunInfo {
+fn info(args: &RegradeArgs, spec: &RunSpec, regrade: &Regrade, then: &RunInfo, lacks_trials: bool) -> RunInfo {
     let mut settings = then.settings.clone();
     let own = [
         "judge",
@@ -249,8 +250,8 @@ fn info(args: &RegradeArgs, spec: &RunSpec, regrade: &Regrade, then: &RunInfo, i
         started_at: jiff::Timestamp::now(),
         trialrun_version: env!("CARGO_PKG_VERSION").to_owned(),
         settings,
-        // Those of a killed run that have no outcome stay without one.
-        trials: if is_killed { then.trials.clone() } else { regrade.ids() },
+        // Those that have no outcome stay without one.
+        trials: if lacks_trials { then.trials.clone() } else { regrade.ids() },
         jobs: regrade.settings().jobs.min(regrade.trials()).max(1),
         invocation: None,
         shard: None,

@@ -167,6 +167,9 @@ fn a_killed_run_is_incomplete_in_comparisons_and_when_it_is_graded_again() {
     let ran = project.run(&["regrade", "latest"]).exits(3);
     assert!(ran.out.contains("INCOMPLETE  1 planned trial not finished, 1 passed"), "{}", ran.output());
     assert!(!ran.err.contains("not in the run"), "{}", ran.err);
+    // What grades it again lacks the same trial.
+    project.run(&["compare", "whole", "latest"]).exits(3);
+    project.run(&["regrade", "latest"]).exits(3);
 }
 
 #[test]

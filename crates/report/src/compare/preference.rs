@@ -342,8 +342,9 @@ impl Preferences {
     fn sentence(&self, [before, after]: [String; 2]) -> String {
         let counts = &self.counts;
         let is_significant = self.p_value().is_some_and(|p| p < UNLIKELY);
-        // The undecided pairs could all have been lost.
-        let is_certain = is_significant && counts.after.abs_diff(counts.before) > counts.undecided;
+        // The pairs that the judge did not decide could all have been lost.
+        let missing = counts.undecided - counts.empty;
+        let is_certain = is_significant && counts.after.abs_diff(counts.before) > missing;
         if self.available == 0 {
             return "cannot tell which side is preferred, because no case has a graded trial on both sides.".into();
         }

@@ -289,6 +289,11 @@ impl Decision {
         Self { is_exact: true, ..self }
     }
 
+    /// Returns `true` if both sides grade the same evidence.
+    pub(crate) fn is_exact(&self) -> bool {
+        self.is_exact
+    }
+
     /// Returns the result without tests that are valid only for a fixed number of trials.
     pub(crate) fn sequential(self, same_cases_p_value: Option<f64>) -> Self {
         let without_test = |difference: BoundedDifference| BoundedDifference { ci95: None, p_value: 1.0, ..difference };

@@ -68,7 +68,8 @@ impl Reading<'_> {
             self.found.push(problem);
         }
         if let Some(span) = fields.key_span("redteam").filter(|_| tests.is_none() && scenarios.is_none()) {
-            let problem = Diagnostic::error("there are no tests: those of `redteam` are not generated here");
+            let problem =
+                Diagnostic::error("the configuration has no tests, and trialrun does not generate those of `redteam`");
             let problem = problem.help("write them to a file with `promptfoo redteam generate`, and run that file");
             add_missing_key(problem.at(root.source.excerpt(span)).of_missing(&["tests"]), &mut self.found);
             return Vec::new();

@@ -30,6 +30,14 @@ pub(crate) fn entry<'s>(
             problems.push(problem);
             return None;
         }
+        Arguments::Listed(values)
+            if let [value] = values.as_slice()
+                && matches!(value.kind, NodeKind::Bool(false))
+                && let Some(problem) = not_an_argument(value, assertion) =>
+        {
+            problems.push(problem);
+            return None;
+        }
         Arguments::Brief(value) => std::slice::from_ref(value),
         Arguments::Listed(values) => values,
     };
@@ -112,7 +120,7 @@ fn not_an_argument(value: &Node, assertion: &Assertion) -> Option<Diagnostic> {
     let has_own_fields = assertion.parameters == [Parameter::Fields];
     match &value.kind {
         NodeKind::Bool(false) if has_own_fields || is_flag => {
-            let problem = value.error(format!("`{name}: false` does not deny `{name}`"));
+            let problem = value.error(format!("`false` does not deny `{name}`"));
             Some(problem.help("remove the assertion, or write the one that denies it"))
         }
         _ if !has_own_fields => None,

@@ -1,8 +1,11 @@
 //! Typed reading of a [`Node`] tree. Every problem is collected and none stops the reading; an unknown key is an
 //! error with a suggestion. Suites and assertions are both read with it.
 
+mod main_key;
+
 use serde_json::Number;
 
+pub use self::main_key::{QUOTE_COMMA, is_rest_of_text};
 use crate::{Diagnostic, DiagnosticKind, Node, NodeKind, Severity, Span, Spanned, nearest, unusual_separator};
 
 /// Problems found so far.
@@ -32,7 +35,9 @@ impl<'a> Fields<'a> {
                 Some(Self { node, entries, what, known, open: false, either_case: false, synonyms })
             }
             _ => {
-                problems.push(node.error(format!("{what} must be a map, not {}", node.kind_name())));
+                let problem = node.error(format!("{what} must be a map, not {}", node.kind_name()));
+                let meant = main_key::meant(node, what).map(|map| format!("write `{map}`"));
+                problems.push(meant.into_iter().fold(problem, Diagnostic::help));
                 None
             }
         }
@@ -358,6 +363,9 @@ impl<'a> Fields<'a> {
             }
             Some(near) if self.is_shorthand(name) => problem.help(format!("write `{near}: {}`", name.value)),
             Some(near) => problem.suggest(Some(near)),
+            None if self.entries.iter().any(|(key, value)| key.span == name.span && is_rest_of_text(key, value)) => {
+                problem.help(QUOTE_COMMA).help(self.known_keys())
+            }
             None => problem.help(self.known_keys()),
         }
     }
@@ -485,15 +493,6 @@ pub fn any_text(node: &Node, what: &str, problems: &mut Problems) -> Option<Stri
     None
 }
 
-/// Lists of maps, each with the main key of an item.
-const OF_MAPS: [(&str, &str); 5] = [
-    ("`files_committed`", "path"),
-    ("`files_staged`", "path"),
-    ("`files_unstaged`", "path"),
-    ("`copy_trees`", "from"),
-    ("`calls`", "call"),
-];
-
 /// Reads `node` as a list.
 pub fn list<'a>(node: &'a Node, what: &str, problems: &mut Problems) -> Option<&'a [Node]> {
     match &node.kind {
@@ -510,8 +509,8 @@ pub fn list<'a>(node: &'a Node, what: &str, problems: &mut Problems) -> Option<&
                 NodeKind::String(text) if text.starts_with("- ") && text.contains('\n') => {
                     problem.help("its lines are one text: remove the `|`, the `>` or the quotes before them")
                 }
-                NodeKind::String(text) => problem.help(match OF_MAPS.iter().find(|(list, _)| *list == what) {
-                    Some((_, key)) => format!("write `[{{ {key}: {} }}]`", node.to_json()),
+                NodeKind::String(text) => problem.help(match main_key::meant(node, what) {
+                    Some(item) => format!("write `[{item}]`"),
                     None => format!("write `[{}]`", as_items(node, text)),
                 }),
                 NodeKind::Map(_) if node.source.path.ends_with(".json") => problem.help("write `[…]` around the items"),

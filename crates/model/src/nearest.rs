@@ -29,6 +29,9 @@ pub fn nearest<'a>(written: &str, candidates: impl IntoIterator<Item = &'a str>)
             let is_last_word = || candidate.rsplit(['-', '_']).next().is_some_and(|word| fold(word) == *wanted);
             let near =
                 distance * parts <= longest || (wanted.len() >= 3 && (folded.starts_with(wanted) || is_last_word()));
+            // Its last words, such as `user_contains` of `last_user_contains`, are closer than other words of that length.
+            let is_end = written.contains('_') && candidate.ends_with(&format!("_{written}"));
+            let distance = if is_end { 1 } else { distance };
             near.then(|| (distance, strsim::damerau_levenshtein(&whole, &fold(candidate)), candidate))
         })
         .min_by_key(|(distance, of_whole, _)| (*distance, *of_whole))
@@ -80,6 +83,8 @@ mod tests {
         assert_eq!(nearest("tool-caled", words), Some("tool_called"));
         assert_eq!(nearest("colour", words), None);
         assert_eq!(nearest("prompt", ["system_prompt", "user_prompt", "promotion"]), Some("user_prompt"));
+        let texts = ["system_contains", "last_user_contains"];
+        assert_eq!(nearest("user_contains", texts), Some("last_user_contains"));
         assert_eq!(nearest("", words), None);
     }
 

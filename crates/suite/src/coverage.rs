@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use model::decode::{Fields, Problems, add_unknown_key};
+use model::decode::{self, Fields, Problems, add_unknown_key};
 use model::{Diagnostic, DiagnosticKind, Excerpt, Node};
 use serde::Serialize;
 
@@ -112,6 +112,10 @@ impl KeyLog {
                 let kind = DiagnosticKind::UnknownKey { key: key.to_owned(), meant: Some(near.to_owned()) };
                 add_unknown_key(fields.node(), problem.at(place()).suggest(Some(near)).of(kind), problems);
                 continue;
+            }
+            if decode::is_rest_of_text(name, value) {
+                let problem = Diagnostic::warning(format!("`{key}` is a key without a value here"));
+                problems.push(problem.at(place()).help(decode::QUOTE_COMMA));
             }
             match unknown(key, value) {
                 Unknown::Ignored(consequence) => self.add(full, Treatment::Ignored, Some(consequence), place()),

@@ -56,8 +56,13 @@ pub const OF_CASE: &Sections = &[
     ("user", &["goal"]),
     ("user_prompt", &["user_prompt_file", "prompt_file"]),
     ("sandbox", &["network"]),
+    ("configuration", &["retries", "reruns", "jobs", "gateway", "cassette", "cassette_dir"]),
     ("", &["agents", "judge", "llm", "pricing", "providers", "require", "report"]),
 ];
+
+/// Sections of keys in `runner`.
+pub const OF_RUNNER: &Sections =
+    &[("case", &["max_turns", "token_budget", "timeout", "trials", "system_prompt", "append_system_prompt"])];
 
 /// Says where an unknown key belongs, in the problems from `first` on.
 pub fn say_where(problems: &mut Problems, first: usize, sections: &Sections) {
@@ -69,11 +74,15 @@ pub fn say_where(problems: &mut Problems, first: usize, sections: &Sections) {
 }
 
 fn advice(problem: &Diagnostic, sections: &Sections) -> Option<String> {
-    let DiagnosticKind::UnknownKey { key: written, .. } = &problem.kind else { return None };
+    let DiagnosticKind::UnknownKey { key: written, meant } = &problem.kind else { return None };
     let key = snake_case(written);
     let (section, _) = sections.iter().find(|(_, keys)| keys.contains(&&*key))?;
     Some(match *section {
         "" => format!("write `{written}` at the top level of the configuration"),
+        "case" => format!("write `{written}` outside of `runner`"),
+        // A key of the case itself is the better advice.
+        "configuration" if meant.is_some() => return None,
+        "configuration" => format!("write `{written}` under `defaults` in the configuration"),
         "user_prompt" => "write the text of the message under `user_prompt`".to_owned(),
         section => format!("write it under `{section}`: `{section}: {{ {written}: … }}`"),
     })

@@ -99,7 +99,8 @@ fn content(reading: &mut Reading<'_>) -> Option<Content> {
         (None, None) if reading.has_misspelt(&["contains", "text", "pattern"]) => None,
         (None, None) => {
             let head = reading.fields.node();
-            reading.problems.push(head.error("`file_contains` needs one of `contains`, `text` and `pattern`"));
+            let problem = head.error("`file_contains` needs one of `contains`, `text` and `pattern`");
+            reading.problems.push(problem.of_missing(&["contains", "text", "pattern"]));
             None
         }
     }

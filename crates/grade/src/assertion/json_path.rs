@@ -86,6 +86,14 @@ fn is_operator((key, _): &(Spanned<String>, Node)) -> bool {
 
 /// Reads the path and its location.
 fn read_path(reading: &mut Reading<'_>) -> Option<(JsonPath, SourceLocation)> {
+    let is_path = |node: &model::Node| node.as_str().is_some_and(|text| text.starts_with("$."));
+    if let Some(node) = reading.fields.get("path").filter(|node| is_path(node))
+        && reading.fields.get("json_path").is_none()
+    {
+        let problem = node.error("`path` is the path of a file here, not one in its JSON");
+        reading.problems.push(problem.help("write `json_path` instead of `path`"));
+        return None;
+    }
     let (written, place) = reading.required_text("json_path")?;
     match JsonPath::parse(&written) {
         Ok(path) => {

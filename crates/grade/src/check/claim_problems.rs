@@ -5,7 +5,8 @@ use std::sync::Arc;
 use model::decode::Problems;
 use model::{Arguments, AssertionScope, AssertionSpec, CodeClaim, Diagnostic, Node, NodeKind, UNKNOWN_TAG, nearest};
 
-use super::{Check, written_names};
+use super::Check;
+use super::unknown_type::written_names;
 use crate::assertion_type::{Assertion, Parameter, camel_case};
 use crate::assertions::{find, snake_case};
 use crate::context::Context;

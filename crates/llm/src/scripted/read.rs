@@ -104,7 +104,8 @@ fn step(node: &Node, problems: &mut Problems) -> Option<Step> {
     let text = fields.any_text("text", problems);
     let thinking = fields.any_text("thinking", problems);
     either_or(&fields, "tools", "tool_calls", problems);
-    let calls = fields.list("tools", problems).or(fields.list("tool_calls", problems)).unwrap_or_default();
+    let listed = fields.get("tools").or(fields.get("tool_calls"));
+    let calls = listed.and_then(|node| decode::list(node, "`tools` of a step", problems)).unwrap_or_default();
     let tools = calls.iter().filter_map(|node| call(node, problems)).collect();
     let tokens = fields.get("usage").and_then(|node| usage(node, problems)).unwrap_or(DEFAULT_TOKENS);
     either_or(&fields, "stop", "stop_reason", problems);

@@ -421,7 +421,9 @@ fn runner(fields: &mut Fields<'_>, directory: &Path, problems: &mut Problems) ->
                 );
             }
         }
+        let first = problems.len();
         block.finish_except(&ai_tester::KEYS, problems);
+        misplaced::say_where(problems, first, misplaced::OF_RUNNER);
     }
     options.agent = options.agent.or(own_agent);
     (options.model, options.model_source) = inner_model.or(own_model).unzip();

@@ -119,7 +119,7 @@ pub fn sandbox(node: &Node, dialect: Dialect, root: &Path, problems: &mut Proble
         return SandboxChoice { provider, fallback: implied, ..SandboxChoice::default() };
     }
     let Some(fields) = Fields::of(node, "`sandbox`", problems) else { return SandboxChoice::default() };
-    let mut fields = fields.in_either_case();
+    let mut fields = fields.in_either_case().with_synonyms(&[("type", "provider"), ("kind", "provider")]);
     let provider = fields.text("provider", problems);
     let provider = setting(provider, "provider", &mut fields);
     let fallback = fields.choice("fallback", &FALLBACK, problems).map(str::to_owned);

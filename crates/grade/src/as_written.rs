@@ -65,7 +65,7 @@ pub(crate) fn last_line_break(text: &str, place: Excerpt) -> Option<Diagnostic> 
 
 /// Returns the warning about an expression in slashes where these have no meaning. `help` says what to write.
 pub(crate) fn slashes(written: &str, place: Excerpt, help: &str) -> Option<Diagnostic> {
-    (is_in_slashes(written) || model::wrong_flag(written).is_some()).then(|| {
+    (model::is_in_slashes(written) || model::wrong_flag(written).is_some()).then(|| {
         let message = format!("the slashes of `{written}` are part of the expression here");
         Diagnostic::warning(message).at(place).help(help)
     })
@@ -150,16 +150,6 @@ fn is_in_slashes_with_pattern(text: &str) -> bool {
         && !pattern.replace("\\/", "").contains('/')
         && flags.to_lowercase().chars().all(|flag| model::REGEX_FLAGS.contains(flag))
         && (is_pattern || flags.contains(['i', 'I']))
-}
-
-/// Returns `true` if an expression is written like one in JavaScript, with slashes around it. A path in slashes is not,
-/// even if it has wildcards.
-fn is_in_slashes(written: &str) -> bool {
-    let Some((pattern, flags)) = written.strip_prefix('/').and_then(|rest| rest.rsplit_once('/')) else { return false };
-    let is_one = !pattern.is_empty() && !pattern.replace("\\/", "").contains('/');
-    is_one
-        && flags.chars().all(|flag| model::REGEX_FLAGS.contains(flag))
-        && (flags.contains('i') || pattern.contains(' '))
 }
 
 #[cfg(test)]

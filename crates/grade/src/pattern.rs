@@ -118,7 +118,9 @@ impl Pattern {
 
     /// Adds a warning if it matches no text.
     fn warn_if_nothing_matches(&self, problems: &mut Problems) {
-        if !self.regex.matches_no_text() {
+        // Slashes that are part of the expression are reported already.
+        let has_slashes = !self.is_literal() && model::is_in_slashes(self.regex.pattern());
+        if has_slashes || !self.regex.matches_no_text() {
             return;
         }
         let message = format!("{self} can never match: `^` is only at the start of a text, and `$` only at its end");

@@ -137,7 +137,7 @@ pub use preference::{PairJudgement, Preference};
 pub use record::{
     AnsweredQuestion, AttemptRecord, AuxiliaryUsage, CallRecord, HookKind, HookRecord, ReplyRecord, TrialRecord,
 };
-pub use regex_flag::{REGEX_FLAGS, flags_problem, wrong_flag};
+pub use regex_flag::{REGEX_FLAGS, flags_problem, is_in_slashes, wrong_flag};
 pub use remote::RemoteMode;
 pub use repository::{Commit, RemoteState, RepositoryChange, RepositoryState, ReviewRequest, is_branch_name};
 pub use request_rule::RequestRule;

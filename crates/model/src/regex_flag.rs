@@ -23,6 +23,14 @@ pub fn wrong_flag(text: &str) -> Option<String> {
     flags_problem(flags).filter(|_| is_wrong && !is_path)
 }
 
+/// Returns `true` if an expression is written like one in JavaScript, with slashes around it. A path in slashes is not,
+/// even if it has wildcards.
+pub fn is_in_slashes(written: &str) -> bool {
+    let Some((pattern, flags)) = written.strip_prefix('/').and_then(|rest| rest.rsplit_once('/')) else { return false };
+    let is_one = !pattern.is_empty() && !pattern.replace("\\/", "").contains('/');
+    is_one && flags.chars().all(|flag| REGEX_FLAGS.contains(flag)) && (flags.contains('i') || pattern.contains(' '))
+}
+
 /// Returns what is wrong with `flags`: one that regular expressions do not have, or one that is given twice.
 pub fn flags_problem(flags: &str) -> Option<String> {
     if let Some(unknown) = flags.chars().find(|flag| !REGEX_FLAGS.contains(*flag)) {

@@ -135,6 +135,10 @@ fn regex<'a>(fields: &mut Fields<'a>, entry: &Entry<'a>, reading: &mut Reading<'
         _ => fields.required_text("pattern", &mut reading.found)?,
     };
     let place = fields.get("pattern").unwrap_or(entry.node);
+    if model::is_in_slashes(&pattern) {
+        let problem = place.warning(format!("the slashes of `{pattern}` are part of the expression here"));
+        reading.found.push(problem.help("write the expression without them, and its flags under `flags`"));
+    }
     let mut entries = vec![("pattern", text(place, format!("/{pattern}/{flags}")))];
     if let Some(node) = fields.get("target") {
         entries.push(target("target", node, reading)?);

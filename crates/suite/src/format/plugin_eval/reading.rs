@@ -36,8 +36,8 @@ impl<'a> Reading<'a> {
     ) {
         let mut misspelt = Problems::new();
         let broken = self.keys.close(fields, path, ignored, unknown, &mut misspelt);
-        misspelt.into_iter().for_each(|problem| add_unknown_key(fields.node(), problem, &mut self.found));
-        self.found.extend(broken);
+        let unknown = misspelt.into_iter().chain(broken);
+        unknown.for_each(|problem| add_unknown_key(fields.node(), problem, &mut self.found));
     }
 }
 

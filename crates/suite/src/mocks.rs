@@ -129,6 +129,13 @@ fn server(node: &Node, directory: &Path, problems: &mut Problems) -> Option<Serv
     let kinds = ["command", "url", "mocks", "tools"];
     let given: Vec<&str> = kinds.into_iter().filter(|key| node.get(key).is_some()).collect();
     let known = problems.len();
+    let is_tool = |node: &Node| ["answer", "answers", "error", "play"].iter().any(|key| node.get(key).is_some());
+    let misplaced = fields.unread().next().filter(|(_, node)| given.is_empty() && is_tool(node));
+    if let Some((tool, _)) = misplaced {
+        let problem = model::Diagnostic::error(format!("the tool `{}` must be below `tools`", tool.value));
+        problems.push(problem.at(node.source.excerpt(tool.span)).help("write `tools:` above it, and indent the tools"));
+        return None;
+    }
     fields.finish(problems);
     if problems.len() > known {
         return None;
@@ -157,12 +164,13 @@ fn server(node: &Node, directory: &Path, problems: &mut Problems) -> Option<Serv
                 }
                 false => text,
             };
-            let is_path = command.contains('/');
+            let mut is_path = command.contains('/');
             let is_file = is_path && path::resolve(directory, &command).exists();
             if let (false, Some((program, rest))) = (is_file, command.trim().split_once(char::is_whitespace))
                 && let Some(node) = node.get("command")
             {
-                let rest: Vec<&str> = rest.split_whitespace().collect();
+                let rest: Vec<String> = rest.split_whitespace().map(|part| format!("{part:?}")).collect();
+                is_path &= program.contains('/');
                 let problem = node.warning("`command` is the name of a program, without its arguments");
                 let help = format!("write `command: {program}` and `args: [{}]`", rest.join(", "));
                 problems.push(problem.help(help));
@@ -317,7 +325,7 @@ fn answers(
                 (problems.len() == known).then_some(MockedAnswer { times, ..answer })
             };
             let read: Vec<(&Node, MockedAnswer)> = items.iter().filter_map(|item| Some((item, read(item)?))).collect();
-            report_unreachable(&read, problems);
+            guards::report_unreachable(&read, problems);
             read.into_iter().map(|(_, answer)| answer).collect()
         }
         (None, _) if is_written => Vec::new(),
@@ -325,20 +333,6 @@ fn answers(
             problems.extend(own);
             single.into_iter().collect()
         }
-    }
-}
-
-/// Warns about answers that no call gets, because an earlier one without `times` answers the same calls.
-fn report_unreachable(answers: &[(&Node, MockedAnswer)], problems: &mut Problems) {
-    for (index, (item, answer)) in answers.iter().enumerate() {
-        let is_wider = |(_, earlier): &&(&Node, MockedAnswer)| {
-            earlier.times.is_none() && earlier.when.iter().all(|guard| answer.when.contains(guard))
-        };
-        let Some((first, wider)) = answers[..index].iter().find(is_wider) else { continue };
-        let which = if wider.when.is_empty() { "all calls" } else { "these calls" };
-        let message = format!("no call gets this answer, because the one at {} answers {which}", first.excerpt());
-        problems
-            .push(item.warning(message).help("the first answer that fits is given: move this one up, or set `times`"));
     }
 }
 
@@ -397,7 +391,12 @@ fn only<const N: usize>(
         (None, _) if fields.unread().any(|(name, _)| fields.meant_by(&name.value).is_some_and(is_reply)) => None,
         (first, _) => {
             let how = if first.is_some() { "only one" } else { "one" };
-            problems.push(fields.node().error(format!("{} needs {how} of {kinds}", fields.what())));
+            let message = format!("{} needs {how} of {kinds}", fields.what());
+            let last = keys.iter().filter_map(|key| fields.key_span(key)).next_back();
+            problems.push(match last {
+                Some(last) => model::Diagnostic::error(message).at(fields.node().source.excerpt(last)),
+                None => fields.node().error(message).of_missing(keys),
+            });
             None
         }
     }

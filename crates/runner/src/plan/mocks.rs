@@ -63,7 +63,9 @@ impl Planner<'_> {
 fn missing_program(server: &McpServer, case: &Case, directory: &Path) -> Option<Diagnostic> {
     let ServerSource::Stdio { command, args, files, .. } = &server.source else { return None };
     let words: Vec<String> = [command].into_iter().chain(args).cloned().collect();
-    if server.is_of_plugin {
+    // Arguments in the name of the program are reported where it is read.
+    let is_reported = command.trim().contains(char::is_whitespace) && !Path::new(command).exists();
+    if server.is_of_plugin || is_reported {
         return None;
     }
     let Some(missing) = agent::missing_program(&words, directory) else {

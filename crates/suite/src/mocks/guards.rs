@@ -1,7 +1,7 @@
 //! Reads requirements on the arguments of a call.
 
 use model::decode::{Fields, Problems};
-use model::{ArgumentGuard, Diagnostic, Node, NodeKind, REGEX_FLAGS, WantedArgument, wrong_flag};
+use model::{ArgumentGuard, Diagnostic, MockedAnswer, Node, NodeKind, REGEX_FLAGS, WantedArgument, wrong_flag};
 use script::Regex;
 
 /// Operators of expectations, which requirements on arguments do not have.
@@ -112,6 +112,20 @@ fn literal(node: &Node, problems: &mut Problems) -> Option<String> {
             problems.push(node.error(format!("the value of an argument must be a text, not {}", node.kind_name())));
             None
         }
+    }
+}
+
+/// Warns about answers that no call gets, because an earlier one without `times` answers the same calls.
+pub(super) fn report_unreachable(answers: &[(&Node, MockedAnswer)], problems: &mut Problems) {
+    for (index, (item, answer)) in answers.iter().enumerate() {
+        let is_wider = |(_, earlier): &&(&Node, MockedAnswer)| {
+            earlier.times.is_none() && earlier.when.iter().all(|guard| answer.when.contains(guard))
+        };
+        let Some((first, wider)) = answers[..index].iter().find(is_wider) else { continue };
+        let which = if wider.when.is_empty() { "all calls" } else { "these calls" };
+        let message = format!("no call gets this answer, because the one at {} answers {which}", first.excerpt());
+        problems
+            .push(item.warning(message).help("the first answer that fits is given: move this one up, or set `times`"));
     }
 }
 

@@ -21,9 +21,13 @@ pub(super) fn check(schema: &Node, problems: &mut Problems) {
         let mut known = KEYWORDS.split(' ');
         name.starts_with(['$', 'x']) || known.any(|known| known == name) || nearest(name, KEYWORDS.split(' ')).is_some()
     };
+    let is_schema = |value: &Node| match &value.kind {
+        NodeKind::String(kind) => TYPES.contains(&kind.as_str()),
+        kind => matches!(kind, NodeKind::Map(_)),
+    };
     if let NodeKind::Map(entries) = &schema.kind
         && let Some((first, _)) = entries.first()
-        && entries.iter().all(|(key, value)| !is_keyword(&key.value) && matches!(value.kind, NodeKind::Map(_)))
+        && entries.iter().all(|(key, value)| !is_keyword(&key.value) && is_schema(value))
     {
         let message = format!("`{}` is not a keyword of JSON Schema", first.value);
         let problem = Diagnostic::error(message).at(schema.source.excerpt(first.span));

@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use expect::SourceLocation;
 use model::decode::Problems;
-use model::{AssertionSpec, Evidence, Need, Node, Status};
+use model::{AssertionSpec, Diagnostic, Evidence, Need, Node, NodeKind, Status};
 use serde_json::Value;
 
 use self::code::{Code, Transform};
@@ -219,6 +219,15 @@ fn number(assertion: &Node, key: &str) -> Option<f64> {
     match &assertion.get(key)?.kind {
         model::NodeKind::Number(number) => number.as_f64(),
         _ => None,
+    }
+}
+
+/// Reports keys of a map of limits that have no effect, so that a limit would be missing.
+fn only_limits(node: &Node, problems: &mut Problems) {
+    let NodeKind::Map(entries) = &node.kind else { return };
+    for (key, value) in entries.iter().filter(|(key, _)| !matches!(key.value.as_str(), "min" | "max")) {
+        let problem = Diagnostic::error(format!("unknown key `{}` in `value`", key.value));
+        problems.push(problem.at(value.source.excerpt(key.span)).help("known keys: min, max"));
     }
 }
 

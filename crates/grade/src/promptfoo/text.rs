@@ -372,6 +372,7 @@ fn words(assertion: &Node, problems: &mut Problems) -> Option<Rule> {
         Some(count) => (Some(count), Some(count)),
         None => (number(node, "min"), number(node, "max")),
     };
+    super::only_limits(node, problems);
     let is_empty = least.zip(most).is_some_and(|(least, most)| least > most);
     if least.is_none() && most.is_none() || is_empty {
         problems

@@ -142,6 +142,7 @@ fn cases(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Op
         None => fields.require(CASES, problems).and_then(|node| list(node, problems)),
     };
     let unknown_key = |_: &str, _: &Node| Unknown::Ignored(DESCRIPTIVE.to_owned());
+    case::warn_of_settings(&fields, "evals.json", problems);
     suite.keys.close(&fields, "", &[], unknown_key, problems);
     let cases = items.unwrap_or_default().iter().enumerate();
     let cases = cases.filter_map(|(at, item)| suite.case(at, item, problems).map(Arc::new)).collect();

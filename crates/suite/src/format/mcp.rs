@@ -78,7 +78,8 @@ const SYNONYMS: [(&str, &str); 6] = [
 fn recognises(file: &SuiteFile<'_>) -> bool {
     let has_check = || CASES.iter().any(|key| file.root.get(key).is_some());
     let Some(name) = file.root.get("suite") else { return is_without_name(file.root) };
-    name.as_str().is_some_and(|name| name == NAME || (nearest(name, [NAME]).is_some() && has_check()))
+    let is_near = |name: &str| nearest(name, [NAME]).is_some() && has_check();
+    name.as_str().is_some_and(|name| name == NAME || is_near(name) || has_calls(file.root))
 }
 
 /// Returns `true` if the name is under a misspelt key, or the suite has calls and no name.
@@ -87,13 +88,17 @@ fn is_without_name(root: &Node) -> bool {
     let is_name = |(key, value): &(Spanned<String>, Node)| {
         value.as_str() == Some(NAME) && nearest(&key.value, ["suite"]).is_some()
     };
+    entries.iter().any(is_name) || has_calls(root)
+}
+
+/// Returns `true` if `root` has calls of tools with what is expected of them.
+fn has_calls(root: &Node) -> bool {
     let calls = |node: Option<&Node>| match node.map(|node| &node.kind) {
         Some(NodeKind::List(items)) => items.iter().any(is_call),
         _ => false,
     };
     let is_item = |item: &Node| is_call(item) || calls(item.get("steps"));
-    entries.iter().any(is_name)
-        || matches!(root.get("calls").map(|calls| &calls.kind), Some(NodeKind::List(items)) if items.iter().any(is_item))
+    matches!(root.get("calls").map(|calls| &calls.kind), Some(NodeKind::List(items)) if items.iter().any(is_item))
 }
 
 /// Returns `true` if `item` is a call of a tool and what is expected of it.
@@ -287,6 +292,13 @@ fn message(
         problems.last_mut().filter(|_| tool.is_none()).map(|one| &mut one.kind)
     {
         keys.push("steps".to_owned());
+    }
+    if let Some((name, _)) = tool.as_deref().filter(|tool| tool.ends_with(')')).and_then(|tool| tool.split_once('('))
+        && !name.contains(char::is_whitespace)
+        && let Some(node) = fields.get("call")
+    {
+        let problem = node.warning("`call` is the name of a tool, without its arguments");
+        problems.push(problem.help(format!("write `call: {name}` and `arguments: {{ … }}`")));
     }
     let mut call = json!({"call": tool.clone().unwrap_or_default(), "arguments": {}});
     if let Some(arguments) = fields.get("arguments") {

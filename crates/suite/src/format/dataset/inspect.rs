@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use model::decode::Fields;
-use model::{Case, FixtureFile, Fixtures, Node, NodeKind, Spanned, UserMessage};
+use model::{Case, FixtureFile, Fixtures, Node, NodeKind, Spanned, UserMessage, nearest};
 
 use super::{Asserted, Shared, completed, parsed, plain};
 use crate::format::foreign::{Names, Reading, quoted};
@@ -131,6 +131,7 @@ impl Reading<'_> {
     /// Reads the input, which is text or a list of messages.
     fn input(&mut self, node: &Node, choices: &[String], shared: &Shared, case: &mut Case) {
         let mut message = String::new();
+        let known = self.found.len();
         match &node.kind {
             NodeKind::List(items) => {
                 let mut texts = Vec::new();
@@ -149,7 +150,7 @@ impl Reading<'_> {
                         _ => {
                             let problem =
                                 item.error(format!("a message of the role `{role}` cannot be sent to an agent"));
-                            self.found.push(problem);
+                            self.found.push(problem.suggest(nearest(&role, ["system", "user"])));
                         }
                     }
                     for key in ["id", "source", "metadata", "tool_calls"] {
@@ -169,7 +170,7 @@ impl Reading<'_> {
                 }
             },
         }
-        if message.trim().is_empty() {
+        if message.trim().is_empty() && self.found.len() == known {
             self.found.push(node.error("the input has no message of the user"));
             return;
         }

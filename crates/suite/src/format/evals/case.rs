@@ -83,11 +83,11 @@ const SETTINGS: [(&str, &str); 9] = [
     ("only", "to run one case, choose it by its id"),
 ];
 
-/// Warns about settings that only cases in other formats have.
-fn warn_of_settings(fields: &Fields<'_>, problems: &mut Problems) {
+/// Warns about settings in `of` that only cases and suites in other formats have.
+pub(super) fn warn_of_settings(fields: &Fields<'_>, of: &str, problems: &mut Problems) {
     for (key, _) in fields.unread() {
         if let Some((name, help)) = SETTINGS.iter().find(|(name, _)| *name == key.value) {
-            let problem = Diagnostic::warning(format!("`{name}` has no effect in a case of evals.json"));
+            let problem = Diagnostic::warning(format!("`{name}` has no effect in {of}"));
             problems.push(problem.at(fields.node().source.excerpt(key.span)).help(*help));
         }
     }
@@ -142,7 +142,7 @@ impl Suite<'_> {
             contract: contract(&mut fields, problems),
             scripts: self.skill.map(|skill| skill.scripts.clone()).unwrap_or_default(),
         };
-        warn_of_settings(&fields, problems);
+        warn_of_settings(&fields, "a case of evals.json", problems);
         reading.close(&fields, "evals[]", &[], unknown, problems);
         let Reading { keys, broken } = reading;
         self.keys = std::mem::take(keys);

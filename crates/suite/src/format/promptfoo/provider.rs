@@ -292,6 +292,7 @@ impl Reading<'_> {
         }
         if !path.is_file() {
             provider.broken.push(written.at.error(format!("there is no file `{}`", written.id)));
+            return;
         }
         self.log_all(written);
         let mut agent = vec![

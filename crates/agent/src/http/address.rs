@@ -8,7 +8,11 @@ use reqwest::Url;
 /// Returns the reason why `text` is none, with how to write it.
 pub(super) fn address(text: &str) -> Result<Url, String> {
     let url = Url::parse(text).map_err(|error| {
-        let help = if text.contains("://") { "" } else { "; an address begins with `http://` or `https://`" };
+        let help = match text {
+            _ if text.contains("://") => "",
+            _ if text.starts_with('$') => "; `${env.NAME}` is replaced by the value of the variable NAME",
+            _ => "; an address begins with `http://` or `https://`",
+        };
         format!("this is not a valid address: {error}{help}")
     })?;
     match url.scheme() {

@@ -71,7 +71,14 @@ impl Body {
     pub(super) fn template(node: &Node, problems: &mut Problems) -> Self {
         // Text that is JSON apart from its placeholders is treated as JSON, so inserted text is escaped.
         let tree = node.as_str().and_then(|text| serde_json::from_str(text).ok()).map(|value| to_node(&value, node));
-        let tree = tree.unwrap_or_else(|| node.clone());
+        let tree = tree.unwrap_or_else(|| {
+            problems.extend(
+                node.as_str()
+                    .and_then(nearly_json)
+                    .map(|help| node.warning("`body_template` looks like JSON but is sent as text").help(help)),
+            );
+            node.clone()
+        });
         each_text(&tree, &mut |text, at| check(text, at, problems));
         if !matches!(tree.kind, NodeKind::String(_) | NodeKind::Map(_) | NodeKind::List(_)) {
             let kind = tree.kind_name();
@@ -114,6 +121,29 @@ impl Body {
             map.insert("stream".to_owned(), Value::Bool(true));
         }
         body
+    }
+}
+
+/// Returns what to write in place of a text that is meant as JSON and is not, whatever its placeholders are filled with.
+fn nearly_json(text: &str) -> Option<String> {
+    let (inside, is_template) = (text.trim(), text.trim().starts_with("{{") || text.contains("{%"));
+    if is_template || !inside.starts_with('{') || !inside.ends_with('}') {
+        return None;
+    }
+    let (mut filled, mut rest, mut bare) = (String::new(), text, None);
+    while let Some((before, (name, after))) =
+        rest.split_once("{{").and_then(|(before, rest)| Some((before, rest.split_once("}}")?)))
+    {
+        filled += before;
+        let is_text = ["message", "conversation_id"].contains(&name.trim());
+        bare = bare.or(Some(name.trim()).filter(|_| is_text && before.trim_end().ends_with(':')));
+        filled += "null";
+        rest = after;
+    }
+    match (serde_json::from_str::<Value>(&(filled + rest)), bare) {
+        (Ok(_), Some(name)) => Some(format!("put the placeholder in quotes: `\"{{{{ {name} }}}}\"`")),
+        (Ok(_), None) => None,
+        (Err(error), _) => Some(format!("it is not valid JSON: {error}; write a map instead of text")),
     }
 }
 
@@ -241,6 +271,24 @@ mod tests {
         );
         assert_eq!(made(&loops, "x"), (json!("user assistant user 4"), vec![]));
         assert_eq!(made(&json!("{\"q\": {{ message | tojson }} }"), "x").0, json!("{\"q\": \"x\" }"));
+    }
+
+    #[test]
+    fn a_text_that_is_nearly_json_is_reported() {
+        let help = |text: &str| nearly_json(text);
+        assert_eq!(help(r#"{"q": {{ message }}}"#).unwrap(), "put the placeholder in quotes: `\"{{ message }}\"`");
+        assert!(help(r#"{ q: "{{ message }}" }"#).unwrap().starts_with("it is not valid JSON: key must be a string"));
+        assert!(help(r#"{"m": {{ messages }},}"#).unwrap().contains("trailing comma"));
+        for text in [
+            "{{ message }}",
+            "Say {{ message }}",
+            "[INST] {{ message }} [/INST]",
+            r#"{"m": {{ messages }}}"#,
+            r#"{"q": "{{ message }}"}"#,
+            "{% if vars.a %}{}{% endif %}",
+        ] {
+            assert_eq!(help(text), None, "{text}");
+        }
     }
 
     #[test]

@@ -73,7 +73,11 @@ impl Config {
         match (&url, words.is_empty()) {
             (Some(url), true) if !is_address(url) => {
                 let place = node.get("url").unwrap_or(node);
-                problems.push(place.error("`url` must begin with `http://` or `https://`"));
+                let problem = place.error("`url` must begin with `http://` or `https://`");
+                problems.push(match url.starts_with('$') {
+                    true => problem.help("`${env.NAME}` is replaced by the value of the variable NAME"),
+                    false => problem,
+                });
             }
             (Some(_), true) | (None, false) => {}
             (Some(_), false) => {

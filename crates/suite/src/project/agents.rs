@@ -164,7 +164,9 @@ fn report_shell_variables(node: &Node, problems: &mut Problems) {
         NodeKind::Map(entries) => entries.iter().map(|(_, value)| value).collect(),
         _ => Vec::new(),
     });
-    let mut sent: Vec<&Node> = headers.unwrap_or_default().into_iter().chain(node.get("url")).collect();
+    // An address that begins with a variable is reported as no address.
+    let url = node.get("url").filter(|url| url.as_str().is_none_or(|url| !url.starts_with('$')));
+    let mut sent: Vec<&Node> = headers.unwrap_or_default().into_iter().chain(url).collect();
     for value in &sent {
         let text = value.as_str().filter(|text| environment::shell_variable(text).is_none()).unwrap_or_default();
         if let Some(opening) = ["{{", "${env:"].into_iter().find(|opening| text.contains(opening)) {

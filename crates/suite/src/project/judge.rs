@@ -127,6 +127,16 @@ fn sample(fields: &mut Fields<'_>, problems: &mut Problems) -> Option<Setting<Ju
     }
 }
 
+/// Warns about a key that is the name of a variable. The message does not repeat it, because keys are masked.
+fn warn_of_name(key: &Setting<String>, problems: &mut Problems) {
+    let is_name = |letter: char| letter.is_ascii_uppercase() || letter == '_';
+    if key.value.contains('_') && key.value.chars().all(is_name) {
+        let problem = Diagnostic::warning("`api_key` is the name of a variable here, not its value");
+        problems
+            .push(problem.at(key.source.clone()).help("write `\"${env.NAME}\"` for the value of the variable NAME"));
+    }
+}
+
 /// Reads the settings that both sections have in common.
 fn rest(fields: &mut Fields<'_>, problems: &mut Problems) -> Judge {
     let base_url = text(fields, "base_url", problems);
@@ -139,10 +149,7 @@ fn rest(fields: &mut Fields<'_>, problems: &mut Problems) -> Judge {
         let problem = Diagnostic::error("an address begins with `http://` or `https://`").at(source);
         problems.push(if value.contains("://") { problem } else { problem.help(format!("write `http://{value}`")) });
     }
-    Judge {
-        base_url,
-        api_key: text(fields, "api_key", problems),
-        temperature: fraction(fields, "temperature", 2, problems),
-        ..Judge::default()
-    }
+    let api_key = text(fields, "api_key", problems);
+    api_key.iter().for_each(|key| warn_of_name(key, problems));
+    Judge { base_url, api_key, temperature: fraction(fields, "temperature", 2, problems), ..Judge::default() }
 }

@@ -45,7 +45,7 @@ pub use self::openapi::{openapi, reference};
 #[derive(Debug, clap::Args)]
 pub struct ServeArgs {
     /// Address and port to listen on; port 0 is a free one
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7347")]
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7347", value_parser = parse_address)]
     listen: SocketAddr,
     /// Name under which browsers reach the server, such as `trials.example.com`; needed if the address is not on this
     /// machine
@@ -64,6 +64,10 @@ fn parse_host(written: &str) -> Result<String, String> {
     let is_host =
         !written.is_empty() && written.chars().all(|char| char.is_ascii_alphanumeric() || ".-:[]_".contains(char));
     if is_host { Ok(written.to_owned()) } else { Err("write a name as in an address, without `https://`".to_owned()) }
+}
+
+fn parse_address(written: &str) -> Result<SocketAddr, String> {
+    written.parse().map_err(|_| "write an address and a port, such as `127.0.0.1:8080`".to_owned())
 }
 
 /// Serves the record until Ctrl-C.

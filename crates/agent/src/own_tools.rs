@@ -75,7 +75,7 @@ pub(super) struct OwnTools {
 
 /// Returns the problems with the tools of `case`.
 pub(super) fn check(case: &Case, directory: &Path, state: &Arc<RunState>, owner: Owner) -> Vec<Diagnostic> {
-    let at_case = |problem: Diagnostic| problem.or_at(|| case.source.clone());
+    let at_case = |problem: Diagnostic| problem.or_at(|| case.tools_place().clone());
     let wanted = match requested_tools(case, owner) {
         Ok(wanted) if wanted.is_empty() => return Vec::new(),
         Ok(wanted) => wanted,
@@ -100,7 +100,8 @@ pub(super) fn missing_file(case: &Case, directory: &Path) -> Option<Diagnostic> 
         (is_file && !directory.join(path).exists()).then(|| reference.specifier().to_owned())
     };
     let file = case.all_tools().find_map(file)?;
-    let problem = Diagnostic::warning(format!("there is no file `{file}`, which `tools` name")).at(case.source.clone());
+    let problem =
+        Diagnostic::warning(format!("there is no file `{file}`, which `tools` name")).at(case.tools_place().clone());
     Some(problem.help("a path is relative to the directory of this file"))
 }
 

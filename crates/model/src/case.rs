@@ -84,6 +84,8 @@ pub struct Case {
     /// Tools that the agent gets in addition to its own for messages that are not in the file: those from code or from
     /// a simulated user.
     pub tools: Vec<Value>,
+    /// Place of the tools of the case or of its messages.
+    pub tools_source: Option<Excerpt>,
     /// Function that implements the case if it is written as code. It sends the user's messages and makes the
     /// assertions.
     pub code: Option<Box<Code>>,
@@ -177,6 +179,11 @@ impl Case {
     /// Returns every tool of the case; a tool may occur more than once.
     pub fn all_tools(&self) -> impl Iterator<Item = &Value> {
         self.messages.iter().flat_map(|message| &message.tools).chain(&self.tools)
+    }
+
+    /// Returns the place of the tools, or that of the case.
+    pub fn tools_place(&self) -> &Excerpt {
+        self.tools_source.as_ref().unwrap_or(&self.source)
     }
 
     /// Returns the folders of this machine whose files its sandboxes have.

@@ -183,6 +183,7 @@ fn options(
         }
         if let Some(tools) = fields.list("tools", &mut problems) {
             case.tools = tools.iter().map(Node::to_json).collect();
+            case.tools_source = fields.get("tools").map(Node::excerpt);
         }
         case.only = only(&mut fields, &mut problems).map(|node| match &written.call {
             // It is not written in the options, but called.

@@ -200,12 +200,13 @@ fn case(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Opt
     let name = fields.text("name", problems);
     let (id, source) = id(name.as_deref(), &mut fields, file, problems);
     let named = name.filter(|name| *name != id);
-    let case = with_common_fields(Case::new(id, source), &mut fields, file, library, problems);
+    let mut case = with_common_fields(Case::new(id, source), &mut fields, file, library, problems);
     let persona = fields.get("persona").and_then(|node| user::persona(node, problems)).unwrap_or_default();
     let user = user::read(&mut fields, &persona, file.directory(), problems);
     let mut assertions = Assertions::default();
     let mut messages = turn::read(&mut fields, &persona, &mut assertions, problems);
     report_few_turns(case.max_turns, messages.len(), &mut fields, problems);
+    case.tools_source = fields.get("tools").map(Node::excerpt);
     let tools = fields.list("tools", problems).unwrap_or_default();
     let tools: Vec<serde_json::Value> = tools.iter().map(Node::to_json).collect();
     messages.iter_mut().for_each(|message| message.tools.clone_from(&tools));

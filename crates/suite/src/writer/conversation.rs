@@ -34,6 +34,7 @@ pub(super) fn write(case: &Case, format: WrittenFormat, parts: &mut Parts<'_>) -
     let Case {
         id,
         source: _,
+        tools_source: _,
         description,
         tags,
         subject,

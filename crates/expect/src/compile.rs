@@ -99,7 +99,10 @@ impl Compiler<'_> {
             return Box::new(self.keys(rest));
         }
         if let NodeKind::Map(entries) = &rest.kind {
-            let first = entries.iter().find(|(key, _)| is_bare(key));
+            // Hardly anything else than a score stands beside `$expect`.
+            let has_expect = operators.iter().any(|(operator, _)| operator.value == "$expect");
+            let is_score = |key: &Spanned<String>| has_expect && key.value == "score";
+            let first = entries.iter().find(|(key, _)| is_bare(key) || is_score(key));
             self.problems.extend(first.map(|(key, _)| bare(key, rest, operators)));
         }
         let mut rules: Vec<(String, Matcher)> = Vec::with_capacity(operators.len() + 1);

@@ -443,7 +443,7 @@ const CLASSES: [(&str, &str); 13] = [
 
 /// Returns the description of syntax from other dialects that is valid in ECMAScript but means literal characters
 /// there, and a suggestion.
-fn foreign(source: &str, flags: &str) -> Option<(String, String)> {
+pub(crate) fn foreign(source: &str, flags: &str) -> Option<(String, String)> {
     for (name, characters) in CLASSES {
         let class = format!("[:{name}:]");
         if source.contains(&class) {

@@ -15,6 +15,7 @@ use oxc_syntax::symbol::SymbolId;
 
 use super::role::TEXT;
 use super::{Finder, Held, Role, UnknownName};
+use crate::regex::{Regex, RegexError, foreign};
 use crate::syntax::span;
 
 /// Returns the problems of the comparisons in `program`.
@@ -42,6 +43,24 @@ pub(super) struct Compared<'f, 's> {
 }
 
 impl Compared<'_, '_> {
+    /// Reports the text of a regular expression that is not valid.
+    fn check_regex(&mut self, callee: &Expression<'_>, given: &[Argument<'_>]) {
+        let text = |argument: &Argument<'_>| match argument.as_expression().map(Expression::get_inner_expression) {
+            Some(Expression::StringLiteral(text)) => Some(text.value.to_string()),
+            _ => None,
+        };
+        let texts: Option<Vec<String>> = given.iter().map(text).collect();
+        let Some([source, flags @ ..]) = texts.as_deref().filter(|_| self.is_global(callee, "RegExp")) else { return };
+        let flags = flags.first().map(String::as_str).unwrap_or_default();
+        // Syntax of other dialects is valid here, although it may not be meant.
+        if let Err(RegexError::Invalid { reason, .. }) = Regex::literal(source, flags)
+            && foreign(source, flags).is_none()
+        {
+            let help = "put a backslash before a character that is meant as text, twice in quotes: `\\\\(`".to_owned();
+            self.report(&given[0], format!("invalid regular expression: {reason}"), help);
+        }
+    }
+
     pub(super) fn report(&mut self, place: &impl GetSpan, message: String, help: String) {
         let problem = Diagnostic::warning(message).help(help);
         self.found.push(UnknownName { span: span(place.span()), problem, global: None });
@@ -184,6 +203,7 @@ impl<'a> Visit<'a> for Compared<'_, '_> {
             self.check_letters(member.object(), text);
         }
         self.check_callback(call);
+        self.check_regex(&call.callee, &call.arguments);
         walk::walk_call_expression(self, call);
     }
 
@@ -222,6 +242,7 @@ impl<'a> Visit<'a> for Compared<'_, '_> {
     fn visit_new_expression(&mut self, new: &NewExpression<'a>) {
         let was_in_promise = self.is_in_promise;
         self.is_in_promise |= self.is_global(&new.callee, "Promise");
+        self.check_regex(&new.callee, &new.arguments);
         walk::walk_new_expression(self, new);
         self.is_in_promise = was_in_promise;
     }

@@ -48,7 +48,11 @@ impl Finder<'_> {
                 Some((callee, problem.help(CUSTOM)))
             }
             _ => match self.held(call.callee.get_inner_expression()).map(|held| held.role) {
-                Some(Role::Score) => not_scored(&given, callee),
+                Some(Role::Score) => not_scored(&given, callee).or_else(|| {
+                    let second = given.get(1).filter(|second| self.is_role(second, Role::Text))?;
+                    Some((span(second.span()), Diagnostic::error("a score must be a number, not a text")))
+                }),
+                Some(Role::MakesPersona) => not_a_persona(&given, callee),
                 Some(Role::Secret) => not_secret(&given, callee),
                 Some(Role::Sleep) => {
                     let wrong = given.first().and_then(|first| Some((first, kind(first)?)));
@@ -242,6 +246,23 @@ fn not_scored(given: &[&Expression<'_>], callee: Span) -> Option<(Span, Diagnost
     };
     let kind = kind(second).filter(|kind| *kind != "a number")?;
     Some((span(second.span()), wrong(format!("a score must be a number, not {kind}"))))
+}
+
+/// Returns what is wrong with the argument of `persona`.
+fn not_a_persona(given: &[&Expression<'_>], callee: Span) -> Option<(Span, Diagnostic)> {
+    let wrong = |message: String| Diagnostic::error(message).help("write `persona({ role: \"…\" })`");
+    let needs_role = || wrong("a persona needs a `role`".to_owned());
+    let Some(first) = given.first() else { return Some((callee, needs_role())) };
+    let Expression::ObjectExpression(object) = first else {
+        let kind = kind(first)?;
+        return Some((span(first.span()), wrong(format!("a persona must be an object, not {kind}"))));
+    };
+    let key = |property: &ObjectPropertyKind<'_>| match property {
+        ObjectPropertyKind::ObjectProperty(property) => property.key.static_name().map(|name| name == "role"),
+        ObjectPropertyKind::SpreadProperty(_) => None,
+    };
+    let roles: Option<Vec<bool>> = object.properties.iter().map(key).collect();
+    (!roles?.contains(&true)).then(|| (span(first.span()), needs_role()))
 }
 
 /// Returns what is wrong with the argument of `secret`.

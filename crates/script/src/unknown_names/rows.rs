@@ -31,6 +31,9 @@ impl Finder<'_> {
         let name = match name {
             Some(Expression::StringLiteral(name)) if most.is_some_and(|most| placeholders(&name.value) > most) => name,
             _ => {
+                if let Some(Expression::StringLiteral(name)) = name {
+                    self.check_short_row(rows, placeholders(&name.value));
+                }
                 parameters.into_iter().for_each(|parameters| self.check_row_parameters(rows, most, parameters));
                 return;
             }
@@ -44,6 +47,42 @@ impl Finder<'_> {
         self.found.others.push(UnknownName { span: span(name.span()), problem, global: None });
     }
 
+    /// Reports the first row that has fewer values than the name, which has `placeholders`.
+    fn check_short_row(&mut self, rows: &ArrayExpression<'_>, placeholders: usize) {
+        let short =
+            rows.elements.iter().find_map(|row| Some((row, values(row).filter(|count| *count < placeholders)?)));
+        let Some((row, count)) = short else { return };
+        let values = model::text::counted(count, "value");
+        let problem =
+            Diagnostic::warning(format!("the name has {placeholders} placeholders, but this row has {values}"));
+        let problem = problem.help("give each row as many values as the others");
+        self.found.others.push(UnknownName { span: span(row.span()), problem, global: None });
+    }
+
+    /// Reports parameters that take a value of a row apart, although it is a text or a number in each row.
+    fn check_taken_apart(&mut self, rows: &ArrayExpression<'_>, parameters: &FormalParameters<'_>) {
+        for (index, parameter) in parameters.items.iter().enumerate().skip(1) {
+            if parameter.initializer.is_some() || !rows.elements.iter().all(|row| is_plain(row, index - 1)) {
+                continue;
+            }
+            let received = "what a scenario receives is its first argument, before the values of a row";
+            let (problem, help) = match &parameter.pattern {
+                BindingPattern::ArrayPattern(_) => (
+                    Diagnostic::warning("each value of a row is a parameter of its own, and brackets take one apart"),
+                    "write the names without the brackets: `async ({ agent }, first, second) => …`",
+                ),
+                BindingPattern::ObjectPattern(taken)
+                    if taken.properties.iter().any(|one| one.key.is_specific_static_name("agent")) =>
+                {
+                    (Diagnostic::error(received), "write `async ({ agent }, first, second) => …`")
+                }
+                _ => continue,
+            };
+            let place = span(parameter.pattern.span());
+            self.found.others.push(UnknownName { span: place, problem: problem.help(help), global: None });
+        }
+    }
+
     /// Reports parameters for which no row has a value, and names that are taken out of rows that do not have them.
     /// `most` is the largest number of values in a row, if the text shows it.
     fn check_row_parameters(
@@ -52,6 +91,7 @@ impl Finder<'_> {
         most: Option<usize>,
         parameters: &FormalParameters<'_>,
     ) {
+        self.check_taken_apart(rows, parameters);
         let lacking = parameters.items.iter().skip(most.map_or(usize::MAX, |most| most + 1));
         for parameter in lacking.filter(|parameter| parameter.initializer.is_none() && !parameter.optional) {
             let BindingPattern::BindingIdentifier(name) = &parameter.pattern else { continue };
@@ -76,6 +116,19 @@ impl Finder<'_> {
                 self.found.others.push(UnknownName { span: span(property.key.span()), problem, global: None });
             }
         }
+    }
+}
+
+/// Returns `true` if the value of a row at `position` is certainly a text, a number or missing.
+fn is_plain(row: &ArrayExpressionElement<'_>, position: usize) -> bool {
+    let is_literal = |value: &Expression<'_>| value.is_literal() || matches!(value, Expression::TemplateLiteral(_));
+    match row.as_expression().map(Expression::get_inner_expression) {
+        Some(Expression::ArrayExpression(list)) if values(row).is_some() => {
+            let value = list.elements.get(position).map(|value| value.as_expression());
+            value.is_none_or(|value| value.is_some_and(|value| is_literal(value.get_inner_expression())))
+        }
+        Some(value) => is_literal(value),
+        None => false,
     }
 }
 

@@ -218,17 +218,64 @@ fn a_name_of_rows_with_more_placeholders_than_values_is_found() {
     };
     let message = "the name has 2 placeholders, but no row has more than 1 value";
     assert!(is_one(&of("['a', 'b']", "%s is %s"), "'%s is %s'", message), "{:?}", of("['a', 'b']", "%s is %s"));
+    let short = of("[['a', 1], ['b']]", "%s is %d");
+    assert!(is_one(&short, "['b']", "the name has 2 placeholders, but this row has 1 value"), "{short:?}");
     for (rows, name) in [
         ("['a', 'b']", "%s"),
         ("['a', 'b']", "%s is 100%%, %#"),
         ("[['a', 1], ['b', 2]]", "%s is %d"),
-        ("[['a'], ['b', 2]]", "%s is %d"),
         ("[['a', ...other]]", "%s is %d"),
         ("[a, b]", "%s is %d"),
         ("rows", "%s is %d"),
         ("[{ a: 1, b: 2 }]", "$a is $b"),
     ] {
         assert!(of(rows, name).iter().all(|(_, found)| !found.contains("placeholders")), "{rows} {name}");
+    }
+}
+
+#[test]
+fn a_value_of_a_row_that_is_taken_apart_is_found() {
+    let of = |rows: &str, parameters: &str| {
+        let each = format!("scenario.each({rows})('%s', async ({parameters}) => {{}});");
+        unknown(&format!("import {{ scenario }} from 'trialrun';\n{each}"))
+    };
+    let found = of("[['a', 1], ['b', 2]]", "{ agent }, [name, age]");
+    assert!(is_one(&found, "[name, age]", "brackets take one apart"), "{found:?}");
+    let found = of("[['a', 1], ['b', 2]]", "name, age, { agent }");
+    assert!(is_one(&found, "{ agent }", "what a scenario receives is its first argument"), "{found:?}");
+    for (rows, parameters) in [
+        ("[['a', ['x', 'y']]]", "{ agent }, name, [first, second]"),
+        ("[['a', ['x', 'y']], ['b', 'z']]", "{ agent }, name, [first, second]"),
+        ("[[{ agent: 'x' }]]", "context, { agent }"),
+        ("[{ agent: 'x' }]", "context, { agent }"),
+        ("rows", "{ agent }, [name]"),
+    ] {
+        assert_eq!(of(rows, parameters).iter().filter(|(_, found)| !found.contains("defined")).count(), 0, "{rows}");
+    }
+}
+
+#[test]
+fn a_text_that_is_no_regular_expression_is_found() {
+    // Which global variables exist is asked of the runtime.
+    let regexes = |body: &str| {
+        let mut found = in_body(&format!("const r = await agent.send('x'); {body}"));
+        found.retain(|(_, message)| !message.contains("not defined"));
+        found
+    };
+    for (body, place) in [
+        ("new RegExp('(a').test(r.text);", "'(a'"),
+        ("RegExp('*a').test(r.text);", "'*a'"),
+        ("new RegExp('a', 'x').test(r.text);", "'a'"),
+    ] {
+        let found = regexes(body);
+        assert!(is_one(&found, place, "invalid regular expression"), "{body}: {found:?}");
+    }
+    for right in [
+        "new RegExp('a/b', 'i').test(r.text); RegExp('').test(r.text);",
+        "new RegExp('[[:alpha:]]').test(r.text); new RegExp(r.text).test('(a');",
+        "{ class RegExp {} new RegExp('(a'); }",
+    ] {
+        assert_eq!(regexes(right), [], "{right}");
     }
 }
 

@@ -13,10 +13,11 @@ const OF_MAPS: [(&str, &str); 6] = [
 ];
 
 /// Maps for which a text is written that belongs to their main key.
-const WITH_MAIN_KEY: [(&str, &str); 7] = [
+const WITH_MAIN_KEY: [(&str, &str); 8] = [
     ("a fixture file", "path"),
     ("an item of `copy_trees`", "from"),
     ("a tool call", "name"),
+    ("`code`", "runtime"),
     ("`runner`", "runtime"),
     ("`store`", "path"),
     ("`tool_fails`", "command"),

@@ -42,7 +42,8 @@ const COMMON: [&str; 5] = ["name", "id", "description", "tags", "prompt"];
 const MESSAGE_KEYS: [&str; 6] = ["user", "content", "message", "text", "prompt", "input"];
 
 /// Top-level keys of other programs.
-const SYNONYMS: [(&str, &str); 16] = [
+const SYNONYMS: [(&str, &str); 17] = [
+    ("runs", "trials"),
     ("retries", "reruns"),
     ("parametrize", "cases"),
     ("examples", "cases"),

@@ -44,7 +44,8 @@ const TELLING: &str = "skill system_prompt system_prompt_file user_prompt user_p
                        token-budget fixtures user_responses assertions";
 
 /// Top-level keys of other programs.
-const SYNONYMS: [(&str, &str); 15] = [
+const SYNONYMS: [(&str, &str); 16] = [
+    ("runs", "trials"),
     ("parametrize", "cases"),
     ("examples", "cases"),
     ("rows", "cases"),

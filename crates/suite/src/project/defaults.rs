@@ -114,7 +114,8 @@ impl Defaults {
     /// different meaning than in `defaults`, so it causes a warning unless the file is in Fabrik's format.
     pub(super) fn read_eval(&mut self, node: &Node, dialect: Dialect, problems: &mut Problems) {
         let Some(fields) = Fields::of(node, "`eval`", problems) else { return };
-        let mut fields = fields.in_either_case();
+        let synonyms = &[("jobs", "parallelism"), ("timeout", "defaultTimeout")];
+        let mut fields = fields.in_either_case().with_synonyms(synonyms);
         let parallelism = whole(&mut fields, "parallelism", 1, problems);
         keep_one(&mut self.jobs, parallelism, "`eval.parallelism` and `jobs` in `defaults`", problems);
         let reruns = whole(&mut fields, "reruns", 0, problems);

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use globset::GlobBuilder;
-use model::{CopyTree, Diagnostic, Excerpt, FixtureFile, OuterFolder, Source};
+use model::{CopyTree, Diagnostic, Excerpt, FixtureFile, OuterFolder, Source, nearest};
 
 use super::dockerfile::{Instruction, instructions, substituted, words};
 use super::reading::Reading;
@@ -76,7 +76,8 @@ impl Reading<'_> {
         let instructions = instructions(source);
         let mut image = Image::default();
         let stages = instructions.iter().filter(|one| one.name == "FROM").count();
-        if stages == 0 {
+        // A misspelt instruction is reported as such.
+        if stages == 0 && !instructions.iter().any(|one| nearest(&one.name, ["FROM"]).is_some()) {
             let place = Excerpt::of_file(Arc::clone(&source.path));
             self.found.push(Diagnostic::error("the Dockerfile has no `FROM`").at(place));
         }

@@ -15,6 +15,44 @@ pub(crate) struct Reader<'p> {
     pub problems: &'p mut Problems,
 }
 
+/// What a list of a result has, if the agent answers with text.
+pub(crate) struct Item {
+    what: &'static str,
+    keys: &'static [&'static str],
+    /// The key that a text probably belongs to, if a text does not stand for the map.
+    main: Option<&'static str>,
+    synonyms: &'static [(&'static str, &'static str)],
+}
+
+/// Lists of a result, with what they have.
+pub(crate) const LISTS: [(&str, Item); 2] = [
+    (
+        "tools",
+        Item {
+            what: "a tool call of the agent",
+            keys: &["name", "args", "result", "is_error"],
+            main: None,
+            synonyms: &[
+                ("tool", "name"),
+                ("tool_name", "name"),
+                ("input", "args"),
+                ("arguments", "args"),
+                ("params", "args"),
+                ("output", "result"),
+            ],
+        },
+    ),
+    (
+        "messages",
+        Item {
+            what: "a message of the conversation",
+            keys: &["role", "content", "tools"],
+            main: Some("content"),
+            synonyms: &[("text", "content"), ("message", "content"), ("tool_calls", "tools")],
+        },
+    ),
+];
+
 impl Reader<'_> {
     /// Warns about the parts of `expectation` that are probably not meant.
     pub fn report(&mut self, expectation: &Node) {
@@ -39,31 +77,30 @@ impl Reader<'_> {
         }
     }
 
-    /// Warns about keys that no tool call has in `calls`, an expectation of the calls of an agent that answers with text.
-    pub fn report_calls(&mut self, calls: &Node) {
-        const KEYS: [&str; 4] = ["name", "args", "result", "is_error"];
-        const SYNONYMS: [(&str, &str); 6] = [
-            ("tool", "name"),
-            ("tool_name", "name"),
-            ("input", "args"),
-            ("arguments", "args"),
-            ("params", "args"),
-            ("output", "result"),
-        ];
-        match &calls.kind {
-            NodeKind::List(items) => items.iter().for_each(|item| self.report_calls(item)),
-            NodeKind::Map(entries) if calls.tag.is_none() && !expect::schema::looks_like_schema(calls) => {
+    /// Warns about texts in `expected`, an expectation of a list of such maps, and about keys that none of them has.
+    pub fn report_items(&mut self, expected: &Node, of: &Item) {
+        match &expected.kind {
+            NodeKind::List(items) => items.iter().for_each(|item| self.report_items(item, of)),
+            NodeKind::String(text) if expected.tag.is_none() && expect::split_regex(text).is_none() => {
+                let Some(main) = of.main else { return };
+                let problem = expected.warning(format!("{} is a map, which never matches a text", of.what));
+                let text = expected.to_json();
+                self.problems.push(problem.help(format!(
+                    "write `{{ {main}: {text} }}`, or `{{ {main}: {{ $contains: {text} }} }}` for a part of it"
+                )));
+            }
+            NodeKind::Map(entries) if expected.tag.is_none() && !expect::schema::looks_like_schema(expected) => {
                 for (key, value) in entries {
                     let name = key.value.split(['.', '[']).next().unwrap_or_default();
                     if ["$not", "$and", "$or", "$contains", "$all", "$sequence", "$each", "$expect"].contains(&name) {
-                        self.report_calls(value);
-                    } else if !name.starts_with(['$', '/']) && !KEYS.contains(&name) {
-                        let problem = Diagnostic::warning(format!("a tool call of the agent has no `{name}`"));
-                        let meant = SYNONYMS.iter().find(|(other, _)| *other == name).map(|(_, ours)| *ours);
+                        self.report_items(value, of);
+                    } else if !is_of_list(name) && !of.keys.contains(&name) {
+                        let problem = Diagnostic::warning(format!("{} has no `{name}`", of.what));
+                        let meant = of.synonyms.iter().find(|(other, _)| *other == name).map(|(_, ours)| *ours);
                         let problem = problem.at(value.source.excerpt(key.span));
-                        self.problems.push(match meant.or_else(|| model::nearest(name, KEYS)) {
+                        self.problems.push(match meant.or_else(|| model::nearest(name, of.keys.iter().copied())) {
                             Some(meant) => problem.suggest(Some(meant)),
-                            None => problem.help(format!("it has {}", KEYS.join(", "))),
+                            None => problem.help(format!("it has {}", of.keys.join(", "))),
                         });
                     }
                 }
@@ -137,6 +174,11 @@ impl Reader<'_> {
     }
 }
 
+/// Returns `true` for an operator, a pattern of keys, and what a list itself has: positions and its length.
+fn is_of_list(name: &str) -> bool {
+    name.starts_with(['$', '/']) || name == "length" || name.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-')
+}
+
 /// Returns `true` for the name of an operator without its `$`.
 fn is_bare(key: &str) -> bool {
     key == "includes" || expect::OPERATORS.iter().any(|operator| operator.name.strip_prefix('$') == Some(key))
@@ -157,6 +199,33 @@ mod tests {
         let node = yaml::list_item(expectation, "a.yaml");
         Reader { is_text, is_denied: false, problems: &mut problems }.report(&node);
         problems.into_iter().map(|problem| problem.message).collect()
+    }
+
+    #[test]
+    fn what_no_message_and_no_call_has_is_reported() {
+        let of = |list: usize, expected: Value| {
+            let mut problems = Problems::new();
+            let node = yaml::list_item(&expected, "a.yaml");
+            Reader { is_text: true, is_denied: false, problems: &mut problems }.report_items(&node, &LISTS[list].1);
+            problems
+                .into_iter()
+                .map(|problem| format!("{} {}", problem.message, problem.help.join(" ")))
+                .collect::<Vec<_>>()
+        };
+        let text = "a message of the conversation is a map, which never matches a text write `{ content: \"a\" }`, or \
+                    `{ content: { $contains: \"a\" } }` for a part of it";
+        assert_eq!(of(1, json!({"$not": {"$contains": "a"}})), [text]);
+        let key = "a message of the conversation has no `text` did you mean `content`?";
+        assert_eq!(of(1, json!([{"role": "user", "text": "a"}])), [key]);
+        for right in [
+            json!({"$contains": "/a/"}),
+            json!([{"role": "user", "content": "a"}, {"tools": [{"name": "b"}]}]),
+            json!({"length": 2, "[0].content": "a", "1": {"content": "b"}, "-1.role": "user"}),
+        ] {
+            assert_eq!(of(1, right.clone()), Vec::<String>::new(), "{right}");
+        }
+        assert_eq!(of(0, json!({"$not": {"$contains": "Read"}})), Vec::<String>::new());
+        assert_eq!(of(0, json!({"tool": "Read"})).len(), 1);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use super::prelude::*;
 use crate::given::{self, ResultKeys};
 use crate::json_source;
 use crate::scripts::Scripts;
-use crate::text_answer::Reader;
+use crate::text_answer::{LISTS, Reader};
 
 pub(crate) const ASSERTION: Assertion = Assertion::written("expect", parse)
     .summary("The agent's result matches an expectation of values, patterns and `$operators`, with a score.")
@@ -169,8 +169,9 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
     let is_text = reading.context.answers_in_text && !parses_json;
     let mut reader = Reader { is_text, is_denied: rules.denied, problems: reading.problems };
     of_answer.into_iter().for_each(|of_answer| reader.report(of_answer));
-    let of_calls = resolved.get("tools").filter(|_| key == "expect" && reading.context.answers_in_text);
-    of_calls.into_iter().for_each(|of_calls| reader.report_calls(of_calls));
+    for (list, item) in LISTS.iter().filter(|_| key == "expect" && reading.context.answers_in_text) {
+        resolved.get(list).into_iter().for_each(|expected| reader.report_items(expected, item));
+    }
     if let Some(of_answer) = of_answer.filter(|_| rules.strict == Strict::default() && diff.is_none()) {
         doubt_empty_texts(of_answer, node, reading.problems);
     }

@@ -13,9 +13,10 @@ use model::{
     TrialRecord,
 };
 
+use crate::format::counted;
 use crate::places::Places;
 use crate::terminal::{Style, counts, fault_name, result};
-use crate::{Reporter, ReporterOptions, decisions, format, plain};
+use crate::{Reporter, ReporterOptions, decisions, format, plain, totals};
 
 /// Maximum length of a reason, in columns.
 const REASON: usize = 1000;
@@ -243,9 +244,46 @@ impl FinishedTrial {
         }
     }
 
-    /// Returns a unique name within the suite: `case@arm#1`, or `case (pass rate)@arm` for a decision.
+    /// Converts what a run lacks, because it was killed or merged without a shard, into the form of a broken trial.
+    /// Readers of these files would otherwise see only the trials that finished.
+    fn from_missing(run: &FinishedRun) -> Option<Self> {
+        let unfinished =
+            (run.unfinished > 0).then(|| format!("{} not finished", counted(run.unfinished, "planned trial")));
+        let shards = run.info.missing_shards.as_ref().map(totals::without_shards);
+        let missing: Vec<String> = unfinished.into_iter().chain(shards).collect();
+        let reason = format!("the run is incomplete: {}", missing.join(", "));
+        (!missing.is_empty()).then(|| Self {
+            id: "run (all trials finished)".into(),
+            suite: "run".to_owned(),
+            case: "all trials finished".to_owned(),
+            arm: String::new(),
+            repetition: 0,
+            agent: String::new(),
+            model: None,
+            is_baseline: false,
+            outcome: Outcome::Broken,
+            result: TestResult::Error,
+            flaky: false,
+            quarantine: None,
+            kind: "incomplete".to_owned(),
+            text: format!("{reason}\n"),
+            reason,
+            unmet: Vec::new(),
+            place: None,
+            earlier: Vec::new(),
+            started_at: run.ended_at,
+            duration_ms: 0,
+            score: None,
+            tokens: None,
+            cost_usd: None,
+        })
+    }
+
+    /// Returns a unique name within the suite: `case@arm#1`, `case (pass rate)@arm` for a decision, or a fact about the
+    /// run.
     pub(crate) fn name(&self) -> String {
         match self.repetition {
+            0 if self.arm.is_empty() => self.case.clone(),
             0 => format!("{}@{}", self.case, self.arm),
             repetition => format!("{}@{}#{repetition}", self.case, self.arm),
         }
@@ -444,6 +482,7 @@ impl Reporter for BufferedReporter {
             let decided: Vec<FinishedTrial> =
                 decided.map(|decision| FinishedTrial::from_decision(decision, &run)).collect();
             run.trials.extend(decided);
+            run.trials.extend(FinishedTrial::from_missing(&run));
             (self.format)(&run, &mut self.out)?;
         }
         self.out.flush()

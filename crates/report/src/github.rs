@@ -87,6 +87,7 @@ impl Annotation {
         let (level, title) = match (trial.result, trial.outcome) {
             (TestResult::Passed, _) if trial.flaky => ("warning", format!("{name} is flaky")),
             (TestResult::Failed, _) => ("error", format!("{name} failed")),
+            (TestResult::Error, _) if trial.arm.is_empty() => ("error", "the run is incomplete".to_owned()),
             (TestResult::Error, _) => ("error", format!("{name} is broken ({})", trial.kind)),
             (TestResult::Skipped, Outcome::Failed | Outcome::Undecided | Outcome::Broken | Outcome::Stale)
                 if trial.quarantine.is_some() && !trial.is_baseline =>

@@ -11,8 +11,7 @@ use crate::terminal::indented;
 use crate::totals;
 
 pub(crate) fn write(run: &FinishedRun, out: &mut dyn Write) -> io::Result<()> {
-    // The plan counts trials that did not finish although they have no line, so that readers notice.
-    writeln!(out, "TAP version 14\n1..{}", run.trials.len() + run.unfinished)?;
+    writeln!(out, "TAP version 14\n1..{}", run.trials.len())?;
     for (index, trial) in run.trials.iter().enumerate() {
         out.write_all(point(index + 1, trial).as_bytes())?;
     }
@@ -37,9 +36,11 @@ fn point(number: usize, trial: &FinishedTrial) -> String {
         TestResult::Passed | TestResult::Failed | TestResult::Error => String::new(),
     };
     // The id contains a `#`. Readers of older versions take it for the start of a directive, even if it is escaped.
-    let name = format!("{}::{}@{}", trial.suite, trial.case, trial.arm);
-    // A decision is about several trials, so it has no repetition.
-    let repetition = if trial.repetition == 0 { String::new() } else { format!(", repetition {}", trial.repetition) };
+    let (name, repetition) = match trial.repetition {
+        // A decision is about several trials, so it has no repetition.
+        0 => (format!("{}::{}", trial.suite, trial.name()), String::new()),
+        number => (format!("{}::{}@{}", trial.suite, trial.case, trial.arm), format!(", repetition {number}")),
+    };
     let line = format!("{ok} {number} - {}{repetition}{directive}", escaped(&name));
     format!("{}\n  ---\n{}  ...\n", line.trim_end(), indented(&diagnostics(trial), 2))
 }

@@ -283,9 +283,23 @@ fn stopped() -> RunBuilder {
 fn tap_ends_with_a_bail_out_if_the_run_is_stopped() {
     let tap = reported("tap", &stopped().events, |_| {});
     assert!(
-        tap.starts_with("TAP version 14\n1..3\nok 1 - ") && tap.ends_with("Bail out! stopped by SIGINT\n"),
+        tap.starts_with("TAP version 14\n1..2\nok 1 - ") && tap.ends_with("Bail out! stopped by SIGINT\n"),
         "{tap}"
     );
+}
+
+#[test]
+fn trials_that_a_run_lacks_are_an_error_in_the_formats_of_other_tools() {
+    let reason = "the run is incomplete: 2 planned trials not finished";
+    for (format, entry) in [
+        ("junit", r#"<testcase name="all trials finished" classname="run""#),
+        ("github", "::error title=the run is incomplete::"),
+        ("tap", "not ok 2 - run::all trials finished"),
+        ("ctrf", r#""name": "all trials finished""#),
+    ] {
+        let report = reported(format, &stopped().events, |_| {});
+        assert!(report.contains(entry) && report.contains(reason), "{report}");
+    }
 }
 
 #[test]

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::statistics::{
-    ArmStatistics, Bounds, Counted, Delta, DiscreteTest, Observation, SIGNIFICANCE, Trigger, Triggering, holm_of_tests,
-    normalised_gain,
+    ArmStatistics, Bounds, Counted, Delta, DiscreteTest, Observation, SIGNIFICANCE, Trigger, Triggering, can_compare,
+    holm_of_tests, normalised_gain,
 };
 use crate::{Arm, TrialRecord, WITH_SKILL, WITHOUT_SKILL};
 
@@ -323,8 +323,7 @@ fn cases(with: &[&TrialFigures], without: &[&TrialFigures]) -> Vec<CaseDelta> {
             cases.entry(trial.case).or_default()[index].push(trial);
         }
     }
-    let asserts = |trials: &[Vec<Seen<'_>>; 2]| trials.iter().flatten().any(|trial| trial.asserts);
-    let asserting = cases.into_iter().filter(|(_, trials)| asserts(trials));
+    let asserting = cases.into_iter().filter(|(_, trials)| can_compare(trials.iter().flatten()));
     let deltas = asserting.map(|((suite, case), [with, without])| CaseDelta {
         suite: suite.to_owned(),
         case: case.to_owned(),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::statistics::{Delta, Difference, Triggering};
+use model::statistics::{Delta, Difference, Observation, Triggering, can_compare};
 use model::{
     AgentInfo, ArmDelta, ArmSummary, CaseEffect, DecisionRecord, Estimate, TrialFigures, WITH_SKILL, WITHOUT_SKILL,
 };
@@ -91,7 +91,7 @@ impl Arms {
 
 /// Says whether the skill helps an agent, as `compare --by variant` does.
 fn headline<'a>(delta: &ArmDelta, trials: impl IntoIterator<Item = &'a TrialFigures>, arms: &[ArmSummary]) -> String {
-    let mut cases: BTreeMap<String, ([CaseSide; 2], bool)> = BTreeMap::new();
+    let mut cases: BTreeMap<String, ([CaseSide; 2], Vec<Observation<_>>)> = BTreeMap::new();
     for trial in trials.into_iter().filter(|trial| trial.of.agent == delta.agent && trial.of.model == delta.model) {
         let side = match trial.of.variant.as_deref() {
             Some(WITHOUT_SKILL) => 0,
@@ -100,11 +100,11 @@ fn headline<'a>(delta: &ArmDelta, trials: impl IntoIterator<Item = &'a TrialFigu
         };
         let (suite, case) = &trial.observation.case;
         let seen = trial.observation.clone().in_both_arms();
-        let (sides, asserts) = cases.entry(format!("{suite}::{case}")).or_default();
+        let (sides, all) = cases.entry(format!("{suite}::{case}")).or_default();
         sides[side].add(seen.first, seen.first, seen.score);
-        *asserts |= seen.asserts;
+        all.push(seen);
     }
-    cases.retain(|_, (_, asserts)| *asserts);
+    cases.retain(|_, (_, trials)| can_compare(trials.iter()));
     let mut paired: Vec<PairedCase<'_>> =
         cases.iter().map(|(name, ([before, after], _))| PairedCase { name, before, after, test: None }).collect();
     let tests = verdict::tests(&paired);

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::mean::{estimate, moments};
-use super::observation::{Observation, by_case, counted, scores};
+use super::observation::{Observation, by_case, can_compare, counted, scores};
 use super::sign_flip::sign_flip;
 use super::{Z, student};
 use crate::{Bounds, Estimate};
@@ -57,11 +57,8 @@ impl Delta {
         cases.sort_unstable();
         cases.dedup();
         // A case that asserts nothing on both sides passes on both sides.
-        let asserting: Vec<Pair<'_, K>> = pairs
-            .iter()
-            .copied()
-            .filter(|(with, without)| with.iter().chain(*without).any(|trial| trial.asserts))
-            .collect();
+        let asserting: Vec<Pair<'_, K>> =
+            pairs.iter().copied().filter(|(with, without)| can_compare(with.iter().chain(*without).copied())).collect();
         Self {
             cases_paired: pairs.len(),
             cases_unpaired: cases.len() - pairs.len(),

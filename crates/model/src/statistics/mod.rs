@@ -44,7 +44,7 @@ pub use gain::normalised_gain;
 pub use holm::{DiscreteTest, holm, holm_of_tests};
 pub use limit::SIGNIFICANCE;
 pub use mean::{amount, estimate, rate, share};
-pub use observation::Observation;
+pub use observation::{Observation, can_compare};
 pub use planning::{detectable_drop, fewest};
 pub use sequential::{
     Comparison, ComparisonDecision, ComparisonForecast, Contract, Decision, Evidence, Forecast, OpenDecision,

@@ -14,7 +14,7 @@ pub struct Observation<K> {
     pub outcome: Outcome,
     /// Outcome that rates count: that of the first attempt that is not broken.
     pub first: Outcome,
-    /// True if the trial has an assertion on which a comparison can be based.
+    /// True if the trial has an assertion on which a comparison can be based; see [`can_compare`].
     pub asserts: bool,
     /// `first` and `score` by the assertions that both the arm with the skill and the one without can meet; absent if
     /// there are none.
@@ -143,6 +143,13 @@ pub(super) fn counted<K>(trials: &[&Observation<K>]) -> Counted {
     Counted::of(trials.iter().map(|trial| trial.first))
 }
 
+/// Returns `true` unless the graded `trials` of a case show that it has no assertion on which a comparison can be based.
+/// What a case asserts is not known from trials that were not graded.
+pub fn can_compare<'t, K: 't>(trials: impl Iterator<Item = &'t Observation<K>>) -> bool {
+    let graded: Vec<bool> = trials.filter(|trial| trial.is_graded()).map(|trial| trial.asserts).collect();
+    graded.is_empty() || graded.contains(&true)
+}
+
 /// Returns the scores of trials. If some have one, the others, such as broken trials, could have had any. Empty if no
 /// trial has a score, or if a score is not a share of the maximum and others are unknown.
 pub(super) fn scores<K>(trials: &[&Observation<K>]) -> Vec<Bounds> {
@@ -152,5 +159,19 @@ pub(super) fn scores<K>(trials: &[&Observation<K>]) -> Vec<Bounds> {
         0 => Vec::new(),
         all if all < trials.len() && !known().all(|score| is_share(&score)) => Vec::new(),
         _ => trials.iter().map(|trial| trial.score.unwrap_or(Bounds::UNKNOWN_SHARE)).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_case_asserts_is_not_known_from_trials_that_were_not_graded() {
+        let of = |outcome: Outcome, asserts: bool| Observation { asserts, ..Observation::new("c", outcome) };
+        let (broken, about_skill) = (of(Outcome::Broken, false), of(Outcome::Passed, false));
+        assert!(can_compare([broken].iter()));
+        assert!(!can_compare([broken, about_skill].iter()));
+        assert!(can_compare([about_skill, of(Outcome::Failed, true)].iter()));
     }
 }

@@ -1,9 +1,9 @@
 //! Trials with and without a skill, reduced to what both arms can meet.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use model::statistics::{Trigger, Triggering};
+use model::statistics::{Observation, Trigger, Triggering, can_compare};
 use model::{SKILLS_ONLY, TrialFigures, TrialRow, WITH_SKILL, WITHOUT_SKILL};
 
 use crate::arms::without_variant;
@@ -24,7 +24,8 @@ type Key = ((Arc<str>, Arc<str>), Arc<str>, u64);
 pub(super) fn shared(trials: &[TrialRow], figures: &[TrialFigures]) -> (Vec<TrialRow>, BTreeSet<String>) {
     let key = |trial: &TrialFigures| (trial.observation.case.clone(), trial.arm.clone(), trial.repetition);
     let figures: HashMap<Key, &TrialFigures> = figures.iter().map(|trial| (key(trial), trial)).collect();
-    let (mut rows, mut asserting, mut all) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
+    let mut rows = Vec::new();
+    let mut cases: BTreeMap<String, Vec<Observation<_>>> = BTreeMap::new();
     for trial in trials.iter().filter(|trial| trial.variant.is_some()) {
         let case = (trial.suite.as_str().into(), trial.case.as_str().into());
         let key: Key = (case, trial.arm.as_str().into(), trial.repetition);
@@ -34,15 +35,12 @@ pub(super) fn shared(trials: &[TrialRow], figures: &[TrialFigures]) -> (Vec<Tria
         if let Some(seen) = &seen {
             (row.outcome, row.flaky, row.score_bounds) = (seen.first, false, seen.score);
         }
-        let name = format!("{}::{}", trial.suite, trial.case);
-        if seen.is_none_or(|seen| seen.asserts) {
-            asserting.insert(name.clone());
-        }
-        all.insert(name);
+        cases.entry(format!("{}::{}", trial.suite, trial.case)).or_default().extend(seen);
         rows.push(row);
     }
-    rows.retain(|row| asserting.contains(&format!("{}::{}", row.suite, row.case)));
-    (rows, all.difference(&asserting).cloned().collect())
+    cases.retain(|_, trials| !can_compare(trials.iter()));
+    rows.retain(|row| !cases.contains_key(&format!("{}::{}", row.suite, row.case)));
+    (rows, cases.into_keys().collect())
 }
 
 /// Returns the number of trials of an agent and a model in which it should have used the skill, if it never did.

@@ -51,9 +51,14 @@ const MEANINGS: [(u8, &str, &str); 6] = [
 ];
 
 /// Exit codes of other commands where they differ from those of `run`.
-const COMMANDS: [(&str, u8, &str); 23] = [
+const COMMANDS: [(&str, u8, &str); 24] = [
     ("audit", FAILED, "a test cannot fail, or the score is below `--min-score`"),
     ("audit", INCOMPLETE, "a case could not be audited"),
+    (
+        "audit",
+        NOTHING,
+        "nothing was audited: no case has an assertion that is decided without a judge, or every case is skipped",
+    ),
     ("calibrate", FAILED, "the judge agrees too little with the labels (`--min-kappa`)"),
     ("cancel", NOTHING, "no run is in the queue"),
     ("check", INVALID, "a file has an error; with `--strict`, also a warning"),

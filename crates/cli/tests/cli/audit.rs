@@ -422,7 +422,7 @@ fn a_case_that_only_a_judge_can_decide_has_no_score() {
         "tests/kind.yaml",
         "turns: [{ says: Hello }]\nassertions:\n  - { type: sentiment, expected: friendly }\n",
     );
-    let ran = project.run(&["audit"]).exits(0);
+    let ran = project.run(&["audit"]).exits(4);
     assert!(ran.out.contains("score -: nothing was audited"), "{}", ran.output());
     assert!(ran.out.contains("1 case depends on a judge alone"), "{}", ran.output());
 }

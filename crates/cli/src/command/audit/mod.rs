@@ -277,5 +277,11 @@ fn code(audit: &Audit, min_score: Option<f64>) -> u8 {
     // Skipped cases are not run either.
     let is_missing = cases().any(|case| case.not_audited.as_ref().is_some_and(|reason| !reason.starts_with("skipped")));
     let is_broken = |hack: &Hack| hack.outcome.is_error();
-    if is_missing || audit.hacks.iter().any(is_broken) { exit::INCOMPLETE } else { exit::PASSED }
+    if is_missing || audit.hacks.iter().any(is_broken) {
+        exit::INCOMPLETE
+    } else if audit.score.is_none() && audit.hacks.is_empty() {
+        exit::NOTHING
+    } else {
+        exit::PASSED
+    }
 }

@@ -348,6 +348,10 @@ fn notes(point: &Point<'_>, change: Option<Ordering>) -> Vec<String> {
     }
     notes.extend(run.regrade_of.is_some().then(|| "regraded".to_owned()));
     notes.extend(outcomes(point.by_outcome, |outcome| !matches!(outcome, Outcome::Passed | Outcome::Failed)));
+    // Only the trend of a case itself counts these trials.
+    let quarantined = point.run.cases.iter().filter(|case| case.quarantined && !case.is_baseline());
+    let quarantined: usize = quarantined.map(CaseResults::trials).sum();
+    notes.extend((quarantined > 0).then(|| format!("{} quarantined", number(quarantined as u64))));
     notes
 }
 

@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use model::statistics::{Contract, SIGNIFICANCE, fewest, sequential_trials_for_precision};
+use model::statistics::{
+    Comparison, ComparisonDecision, Contract, PairBounds, SIGNIFICANCE, fewest, sequential_trials_for_precision,
+};
 use model::{AutoTrials, DecisionQuestion, Diagnostic, MOST_TRIALS, PassRate};
 
 use super::request::PlanRequest;
@@ -185,11 +187,16 @@ fn hopeless(decisions: &[PlannedDecision], groups: &[Group<'_>]) -> Vec<Diagnost
         if needed.is_some_and(|needed| needed <= decision.most) {
             continue;
         }
+        let (unit, best) = match decision.question {
+            DecisionQuestion::Difference { .. } => ("pair", "if the arms differ in all of them"),
+            _ => ("trial", "if all of them pass"),
+        };
         let takes = needed.map_or_else(
-            || "more than 100,000 trials".to_owned(),
-            |needed| format!("at least {needed} trials, if all of them pass"),
+            || format!("more than 100,000 {unit}s"),
+            |needed| format!("at least {needed} {unit}s, {best}"),
         );
-        let most = model::text::counted(usize::try_from(decision.most).unwrap_or(usize::MAX), "trial");
+        let most = model::text::counted(usize::try_from(decision.most).unwrap_or(usize::MAX), unit);
+        let most = if unit == "pair" { format!("{most} of each case") } else { most };
         let warning = Diagnostic::warning(format!("at most {most} cannot show {what}: this takes {takes}"))
             .help("raise the maximum: set `trials` to `auto:MAX`");
         let is_asked =
@@ -205,7 +212,7 @@ fn hopeless(decisions: &[PlannedDecision], groups: &[Group<'_>]) -> Vec<Diagnost
     warnings
 }
 
-/// Describes what a decision should show about a case, with the smallest number of trials that can show it.
+/// Describes what a decision should show, with the smallest number of trials or pairs of each case that can show it.
 fn needed(decision: &PlannedDecision) -> Option<(String, Option<u64>)> {
     match decision.question {
         DecisionQuestion::PassRate(rate) => {
@@ -219,7 +226,17 @@ fn needed(decision: &PlannedDecision) -> Option<(String, Option<u64>)> {
             let what = format!("a pass rate to within {}", percent(half_width));
             Some((what, sequential_trials_for_precision(half_width, 1.0, decision.alpha)))
         }
-        DecisionQuestion::Difference { .. } => None,
+        DecisionQuestion::Difference { half_width: Some(_), .. } => None,
+        DecisionQuestion::Difference { margin, half_width: None } => {
+            let none = vec![PairBounds::default(); decision.cases.len()];
+            let can_decide = |max_pairs: u64| {
+                let comparison = Comparison { alpha: decision.alpha, margin, max_pairs };
+                comparison.decide(&none) != ComparisonDecision::Futility
+            };
+            let versus = decision.versus.as_deref().unwrap_or_default();
+            let what = format!("a difference between {} and {versus}", decision.arm);
+            Some((what, fewest(MOST_TRIALS, can_decide)))
+        }
     }
 }
 

@@ -130,6 +130,8 @@ impl Question {
         match decision {
             _ if answer != Answer::Undecided => Some((answer, StopReason::Decided)),
             _ if is_over => Some((answer, StopReason::Maximum)),
+            // The maximum is too small, as the plan has warned.
+            ComparisonDecision::Futility if rounds == 0 => None,
             ComparisonDecision::Futility => Some((answer, StopReason::Futility)),
             _ => None,
         }

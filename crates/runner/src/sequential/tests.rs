@@ -228,6 +228,14 @@ fn a_maximum_that_is_too_small_for_an_answer_causes_a_warning() {
     let expected = "at most 10 trials cannot show a pass rate of 90 % with a tolerance of 10 %: this takes at least 20 \
                     trials, if all of them pass";
     assert_eq!(messages, [expected]);
+    let two = ArmSettings { agents: vec!["fake".into(), "recorded:x".into()], ..settings(5, None).arms };
+    let two = Settings { arms: two, ..Settings::default() };
+    let (plan, messages) = planned(vec![case("a")], &two, &Selection::default());
+    let expected = "at most 5 pairs of each case cannot show a difference between fake and recorded:x: this takes at least \
+                    8 pairs, if the arms differ in all of them";
+    assert_eq!(messages.last().map(String::as_str), Some(expected));
+    let (decisions, ran) = run(&mut started(plan), 1, 0, by_name);
+    assert_eq!((decisions[0].answer, decisions[0].trials, ran), (Answer::Undecided, 1, 2));
     let fixed = Settings { arms: ArmSettings { trials: None, ..settings(1, Some(0.1)).arms }, ..Settings::default() };
     let (_, messages) = planned(vec![case("a")], &fixed, &Selection::default());
     assert_eq!(messages, ["`precision` needs a number of trials that is not fixed"]);

@@ -50,6 +50,8 @@ pub struct Summary {
     pub pass_rate_max: Option<f64>,
     /// Tokens of all trials whose tokens are known, including baseline trials; absent if none are.
     pub tokens: Option<Tokens>,
+    /// Number of trials whose tokens are known, including baseline trials. Older versions did not count them.
+    pub trials_with_tokens: usize,
     /// Part of `tokens` used by trials that serve only for comparison.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub baseline_tokens: Option<Tokens>,
@@ -106,6 +108,7 @@ impl Summary {
         } else {
             self.count_outcome(trial);
         }
+        self.trials_with_tokens += usize::from(took.tokens.is_some());
         self.trials_with_cost += usize::from(took.cost_usd.is_some());
         if let Some(judge) = trial.judge {
             *self.judge.get_or_insert_default() += judge;
@@ -175,6 +178,15 @@ impl Summary {
         self.pass_rate = bounds.and_then(Bounds::value);
         self.pass_rate_min = bounds.map(|bounds| bounds.min);
         self.pass_rate_max = bounds.map(|bounds| bounds.max);
+    }
+
+    /// Returns for how many of the trials that ran, baseline trials included, a sum is known, if it is not for all:
+    /// `(3, 4)`. `known` is [`Summary::trials_with_tokens`] or [`Summary::trials_with_cost`].
+    pub fn partly_known(&self, known: usize) -> Option<(usize, usize)> {
+        let quarantined = self.quarantined.iter().filter(|(outcome, _)| !outcome.is_excluded());
+        let quarantined: usize = quarantined.map(|(_, count)| count).sum();
+        let ran = self.trials - self.by_outcome.sum(Outcome::is_excluded) + self.baseline + quarantined;
+        (1..ran).contains(&known).then_some((known, ran))
     }
 
     /// Returns `true` if the run's result depends on a trial or decision that is still open.
@@ -264,11 +276,21 @@ mod tests {
         let summary = Summary::of(&trials);
         assert_eq!((summary.trials, summary.baseline, summary.by_outcome.failed, summary.exit_code()), (1, 1, 0, 0));
         assert_eq!((summary.cost_usd, summary.baseline_cost_usd, summary.trials_with_cost), (Some(1.0), Some(0.5), 2));
+        assert_eq!(summary.partly_known(summary.trials_with_tokens), None);
         let total = |tokens: Option<Tokens>| tokens.map(|tokens| tokens.total());
         assert_eq!((total(summary.tokens), total(summary.baseline_tokens)), (Some(20), Some(10)));
         let alone = Summary::of(&trials[..1]);
         assert_eq!((alone.baseline_cost_usd, alone.baseline_tokens), (None, None));
         assert!(serde_json::to_value(alone).unwrap().get("baseline_cost_usd").is_none(), "as before");
+    }
+
+    #[test]
+    fn a_sum_is_partly_known_if_a_trial_that_ran_lacks_it() {
+        let unknown = json!({ "attempts": [{ "outcome": "passed", "duration_ms": 0 }] });
+        let skipped = json!({ "outcome": "skipped", "attempts": [] });
+        let summary = Summary::of(&[trial(&json!({})), trial(&unknown), trial(&skipped)]);
+        assert_eq!(summary.partly_known(summary.trials_with_tokens), Some((1, 2)));
+        assert_eq!(summary.partly_known(0), None, "older versions did not count them");
     }
 
     #[test]

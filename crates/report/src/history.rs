@@ -91,13 +91,15 @@ fn sums(trials: &[TrialRow], paint: &Paint) -> String {
     let counted: Vec<u64> = trials.iter().filter_map(|trial| trial.tokens).map(|tokens| tokens.total()).collect();
     parts.push(match counted.len() {
         0 => "tokens n/a".into(),
-        n if n < trials.len() => format!("{} tok ({n} of {} known)", number(counted.iter().sum()), trials.len()),
+        n if n < trials.len() => {
+            format!("at least {} tok ({n} of {} known)", number(counted.iter().sum()), trials.len())
+        }
         _ => format!("{} tok", number(counted.iter().sum())),
     });
     let costs: Vec<f64> = trials.iter().filter_map(|trial| trial.cost_usd).collect();
     parts.push(match costs.len() {
         0 => "cost n/a".into(),
-        n if n < trials.len() => format!("{} ({n} of {} known)", money(costs.iter().sum()), trials.len()),
+        n if n < trials.len() => format!("at least {} ({n} of {} known)", money(costs.iter().sum()), trials.len()),
         _ => money(costs.iter().sum()),
     });
     format!("\n{sign} {}\n", paint.join(&parts))

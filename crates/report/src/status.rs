@@ -311,8 +311,10 @@ fn counts(view: &StatusView<'_>, paint: &Paint) -> Vec<String> {
 
 /// Returns the tokens of all trials, with the share of the input that came from a cache, and their cost.
 fn took(trials: &[TrialRow]) -> [String; 2] {
-    let of_some = |known: usize| {
-        if known < trials.len() { format!(" ({known} of {} trials known)", trials.len()) } else { String::new() }
+    // A sum without some of the trials is a lower limit.
+    let limit = |known: usize| match known < trials.len() {
+        true => ("at least ", format!(" ({known} of {} trials known)", trials.len())),
+        false => ("", String::new()),
     };
     let known: Vec<Tokens> = trials.iter().filter_map(|trial| trial.tokens).collect();
     let mut tokens = Tokens::default();
@@ -322,12 +324,18 @@ fn took(trials: &[TrialRow]) -> [String; 2] {
     let share = cached(&tokens).map_or_else(String::new, |share| format!(", {} of the input cached", percent(share)));
     [
         match known.len() {
-            0 => "tokens unknown".into(),
-            known => format!("{} tokens{share}{}", number(tokens.total()), of_some(known)),
+            0 => "tokens n/a".into(),
+            known => {
+                let (at_least, known) = limit(known);
+                format!("{at_least}{} tokens{share}{known}", number(tokens.total()))
+            }
         },
         match costs.len() {
-            0 => "cost unknown".into(),
-            known => format!("cost {}{}", money(costs.iter().sum()), of_some(known)),
+            0 => "cost n/a".into(),
+            known => {
+                let (at_least, known) = limit(known);
+                format!("cost {at_least}{}{known}", money(costs.iter().sum()))
+            }
         },
     ]
 }

@@ -10,6 +10,7 @@ use crate::decisions;
 use crate::finished::FinishedTrial;
 use crate::json::{arm, delta};
 use crate::names::is_skill;
+use crate::terminal::shard;
 use crate::totals::RunTotals;
 use crate::verdict;
 
@@ -89,6 +90,7 @@ impl<'a> Index<'a> {
                 "started_at": info.started_at,
                 "duration_ms": duration_ms,
                 "planned": info.trials.len(),
+                "shard": info.shard.as_ref().map(shard),
                 "trialrun_version": info.trialrun_version,
                 "agents": info.agents,
                 "skills": info.skills.iter().filter(|skill| is_skill(&skill.name)).collect::<Vec<_>>(),
@@ -96,7 +98,9 @@ impl<'a> Index<'a> {
                 "result": result.word,
                 "because": result.reason,
                 "tokens": summary.tokens.map(|tokens| tokens.total()),
+                "lacks_tokens": summary.partly_known(summary.trials_with_tokens).is_some(),
                 "cost_usd": summary.cost_usd,
+                "lacks_cost": summary.partly_known(summary.trials_with_cost).is_some(),
                 "baseline_cost_usd": summary.baseline_cost_usd,
                 "judge_cost_usd": summary.judge.and_then(|judge| judge.cost_usd),
             }),

@@ -38,9 +38,10 @@ function summaryParts() {
   const { run } = index;
   const facts = [
     date(run.started_at),
+    run.shard,
     run.duration_ms !== null && time(run.duration_ms),
-    run.tokens !== null && `${number(run.tokens)} tokens`,
-    run.cost_usd !== null && money(run.cost_usd),
+    run.tokens !== null && `${run.lacks_tokens ? 'at least ' : ''}${number(run.tokens)} tokens`,
+    run.cost_usd !== null && (run.lacks_cost ? 'at least ' : '') + money(run.cost_usd),
     run.judge_cost_usd !== null && `${money(run.judge_cost_usd)} for judges`,
     ...run.agents.map((agent) => [agent.name, agent.version, agent.model].filter(Boolean).join(' ')),
     ...run.skills.slice(0, SKILLS).map((skill) => `skill ${skill.name}${skill.version ? ` ${skill.version}` : ''}`),

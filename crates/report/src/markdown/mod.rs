@@ -15,7 +15,7 @@ use crate::format::{between, cached, counted, elapsed, model_usage, money, numbe
 use crate::names::{Names, is_skill};
 use crate::score;
 use crate::terminal::arms::{count_notes, warnings};
-use crate::terminal::{cost, needs_reason, pass_rates};
+use crate::terminal::{at_least, cost, known, needs_reason, pass_rates, shard};
 use crate::totals::{self, RunTotals};
 use crate::{Reporter, ReporterOptions};
 use escape::{code, text};
@@ -165,7 +165,8 @@ impl Run {
             page.push_str(&format!("- and {}\n", counted(skills.len() - SKILLS, "more skill")));
         }
         let (trials, baseline) = self.totals.counted();
-        page.push_str(&format!("- Trials: {trials}{baseline}\n"));
+        let shard = self.info.shard.as_ref().map_or_else(String::new, |part| format!(", {}", shard(part)));
+        page.push_str(&format!("- Trials: {trials}{baseline}{shard}\n"));
         page.push_str(&format!("- Outcomes: {}\n", outcomes(summary)));
         for (name, rate) in pass_rates(summary, &self.totals.gate()) {
             let name = match name {
@@ -313,8 +314,10 @@ fn outcomes(summary: &Summary) -> String {
 
 fn tokens(summary: &Summary) -> String {
     let Some(tokens) = &summary.tokens else { return "n/a".to_owned() };
-    let share = cached(tokens).map_or_else(String::new, |share| format!(" ({} of the input cached)", percent(share)));
-    number(tokens.total()) + &share
+    let share = cached(tokens).map(|share| format!("{} of the input cached", percent(share)));
+    let notes: Vec<String> = share.into_iter().chain(known(summary, summary.trials_with_tokens)).collect();
+    let tokens = at_least(number(tokens.total()), summary, summary.trials_with_tokens);
+    if notes.is_empty() { tokens } else { format!("{tokens} ({})", notes.join("; ")) }
 }
 
 fn row(record: &TrialRecord, names: &Names) -> String {

@@ -24,14 +24,14 @@ mod table;
 use std::io::{self, Write};
 
 use jiff::Timestamp;
-use model::{Envelope, Event, RunInfo};
+use model::{Envelope, Event, RunInfo, Shard};
 
 use activity::waiting_for;
 pub(crate) use activity::{call, doing, shows_whole_input};
 pub(crate) use diagnostic::{distinct, finding};
 pub(crate) use paint::Paint;
 pub(crate) use result::{counts, fault_name, needs_reason, verdict};
-pub(crate) use summary::{RunSummary, cost, pass_rates, verdict as run_verdict};
+pub(crate) use summary::{RunSummary, at_least, cost, known, pass_rates, verdict as run_verdict};
 
 pub use crate::style::Style;
 pub use diagnostic::{diagnostics, tally};
@@ -204,8 +204,13 @@ impl Terminal {
     }
 }
 
+/// Names the part of a plan that a run covers: `only shard 1/2`.
+pub(crate) fn shard(shard: &Shard) -> String {
+    format!("only shard {}/{}", shard.index, shard.of)
+}
+
 fn header(info: &RunInfo, paint: &Paint) -> String {
-    let first = paint.join(&[
+    let mut parts = vec![
         format!("{} {}", paint.bold("trialrun"), info.trialrun_version),
         if info.decisions > 0 {
             format!("at most {}", counted(info.trials.len(), "trial"))
@@ -216,7 +221,9 @@ fn header(info: &RunInfo, paint: &Paint) -> String {
             0 => "run by workers".to_owned(),
             jobs => counted(jobs, "job"),
         },
-    ]);
+    ];
+    parts.extend(info.shard.as_ref().map(shard));
+    let first = paint.join(&parts);
     let label = info.label.as_ref().map(|label| paint.folded(label, 40));
     let mut run = format!("run {}{}", info.id, in_parentheses(label.as_deref()));
     if let Some(regraded) = &info.regrade_of {

@@ -129,7 +129,9 @@ impl Progress {
         parts.extend((!self.running.is_empty()).then(|| format!("{} running", self.running.len())));
         parts.extend(self.cost());
         parts.extend(self.remaining_ms(now).map(|ms| format!("about {} left", span(ms))));
-        parts.extend(self.summary.tokens.map(|tokens| format!("{} tokens", number(tokens.total()))));
+        let is_partial = self.summary.partly_known(self.summary.trials_with_tokens).is_some();
+        let unknown = if is_partial { "+" } else { "" };
+        parts.extend(self.summary.tokens.map(|tokens| format!("{}{unknown} tokens", number(tokens.total()))));
         self.paint.join(&parts)
     }
 

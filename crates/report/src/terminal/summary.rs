@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use model::{
-    DecisionRecord, Envelope, Event, Gate, GateResult, HookRecord, Outcome, RunInfo, SampledTrials, Summary, Tokens,
+    DecisionRecord, Envelope, Event, Gate, GateResult, HookRecord, Outcome, RunInfo, SampledTrials, Summary,
     TrialRecord,
 };
 
@@ -132,7 +132,9 @@ impl RunSummary {
             row(name, rate);
         }
         row("duration", elapsed(self.duration_ms.unwrap_or_else(|| between(self.started, self.last))));
-        row("tokens", summary.tokens.as_ref().map_or_else(|| "n/a".into(), |tokens| self.tokens(tokens)));
+        for (place, tokens) in self.tokens(summary).into_iter().enumerate() {
+            row(if place == 0 { "tokens" } else { "" }, tokens);
+        }
         row("cost", cost(summary));
         if let Some(judge) = &summary.judge {
             row("judge", model_usage(judge));
@@ -177,12 +179,10 @@ impl RunSummary {
         }
     }
 
-    fn tokens(&self, tokens: &Tokens) -> String {
-        let mut parts = vec![
-            number(tokens.total()),
-            format!("input {}", number(tokens.input)),
-            format!("output {}", number(tokens.output)),
-        ];
+    /// Returns the tokens in one line, or in two if the sum is only a lower limit.
+    fn tokens(&self, summary: &Summary) -> Vec<String> {
+        let Some(tokens) = &summary.tokens else { return vec!["n/a".into()] };
+        let mut parts = vec![format!("input {}", number(tokens.input)), format!("output {}", number(tokens.output))];
         if tokens.cache_write > 0 {
             parts.push(format!("cache write {}", number(tokens.cache_write)));
         }
@@ -190,7 +190,14 @@ impl RunSummary {
             let read = number(tokens.cache_read);
             parts.push(format!("cache read {read} ({})", percent(share)));
         }
-        self.paint.join(&parts)
+        let total = number(tokens.total());
+        match known(summary, summary.trials_with_tokens) {
+            Some(known) => vec![format!("at least {total} ({known})"), self.paint.join(&parts)],
+            None => {
+                parts.insert(0, total);
+                vec![self.paint.join(&parts)]
+            }
+        }
     }
 
     fn verdict(&self) -> String {
@@ -301,15 +308,22 @@ fn sampled(sample: &SampledTrials) -> String {
 
 /// Formats the cost as `at least $0.0492 ($0.0246 without the skill; 3 of 4 trials known)`.
 pub(crate) fn cost(summary: &Summary) -> String {
-    let ran = summary.trials.saturating_sub(summary.by_outcome.sum(Outcome::is_excluded));
-    let (known, trials) = (summary.trials_with_cost, ran + summary.baseline + summary.all_quarantined());
     let Some(cost) = summary.cost_usd else { return "n/a".into() };
-    let is_partial = known < trials;
     let mut notes = Vec::new();
     notes.extend(summary.baseline_cost_usd.map(|cost| format!("{} without the skill", money(cost))));
-    notes.extend(is_partial.then(|| format!("{known} of {trials} trials known")));
-    let cost = if is_partial { format!("at least {}", money(cost)) } else { money(cost) };
+    notes.extend(known(summary, summary.trials_with_cost));
+    let cost = at_least(money(cost), summary, summary.trials_with_cost);
     if notes.is_empty() { cost } else { format!("{cost} ({})", notes.join("; ")) }
+}
+
+/// Writes a sum that is known for the number of trials `with` it: `at least 120` if that is not all of them.
+pub(crate) fn at_least(sum: String, summary: &Summary, with: usize) -> String {
+    if summary.partly_known(with).is_some() { format!("at least {sum}") } else { sum }
+}
+
+/// Returns `3 of 4 trials known` if a sum is known only for `with` of the trials.
+pub(crate) fn known(summary: &Summary, with: usize) -> Option<String> {
+    summary.partly_known(with).map(|(known, ran)| format!("{known} of {ran} trials known"))
 }
 
 /// Describes each distinct warning once, with the number of its trials and the name of the first.

@@ -45,7 +45,7 @@ fn the_json_report_has_the_documented_fields() {
     has(&document["run"]["skills"][0], "name version content_hash");
     has(
         &document["summary"],
-        "trials baseline passed failed undecided broken skipped cancelled flaky pass_rate tokens cost_usd \
+        "trials baseline passed failed undecided broken skipped cancelled flaky pass_rate tokens cost_usd trials_with_tokens \
          trials_with_cost baseline_tokens baseline_cost_usd judge_usage judge_cost_usd user_usage user_cost_usd",
     );
     has(&document["summary"]["tokens"], "input cache_read cache_write output reasoning total");

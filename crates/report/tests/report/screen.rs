@@ -351,7 +351,7 @@ fn the_cost_of_all_attempts_counts_and_an_unknown_part_is_marked() {
     retried.attempts.push(retried.attempts[0].clone());
     story.ends(retried);
     let lines = heartbeats(&story.events, &[(3, 0), (3, 60)], false);
-    assert_eq!(lines, ["… 2/3 trials · 2 passed · $0.0246+ · about 4s left · 2,580 tokens"]);
+    assert_eq!(lines, ["… 2/3 trials · 2 passed · $0.0246+ · about 4s left · 2,580+ tokens"]);
 }
 
 #[test]

@@ -138,6 +138,7 @@ pub(super) async fn summary(session: &mut Session, run: i64) -> Result<Summary, 
         if let Some(tokens) = tokens(&row)? {
             *summary.tokens.get_or_insert_default() += tokens;
         }
+        summary.trials_with_tokens += usize::try_from(case.trials_with_tokens).unwrap_or(0);
         summary.trials_with_cost += usize::try_from(case.trials_with_cost).unwrap_or(0);
         if case.variant.as_deref() == Some(WITHOUT_SKILL) {
             summary.baseline += trials;

@@ -71,7 +71,7 @@ pub(super) fn summary(connection: &Connection, run: i64) -> Result<Summary, Sqli
     let mut statement = connection.prepare_cached(
         "SELECT outcome, variant IS ?2 AS is_baseline, quarantined, count(*) AS trials, sum(flaky) AS flaky,
              sum(cost_usd) AS cost_usd, count(cost_usd) AS trials_with_cost,
-             sum(input) AS input, sum(cache_read) AS cache_read, sum(cache_write) AS cache_write,
+             count(input) AS trials_with_tokens, sum(input) AS input, sum(cache_read) AS cache_read, sum(cache_write) AS cache_write,
              sum(output) AS output, sum(reasoning) AS reasoning
          FROM trials WHERE run = ?1 GROUP BY 1, 2, 3",
     )?;
@@ -85,6 +85,7 @@ pub(super) fn summary(connection: &Connection, run: i64) -> Result<Summary, Sqli
         if let Some(tokens) = tokens(row)? {
             *summary.tokens.get_or_insert_default() += tokens;
         }
+        summary.trials_with_tokens += count(row, "trials_with_tokens")?;
         summary.trials_with_cost += count(row, "trials_with_cost")?;
         if row.get("is_baseline")? {
             summary.baseline += trials;

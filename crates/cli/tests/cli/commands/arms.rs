@@ -75,7 +75,7 @@ fn the_effect_of_the_skill_is_shown_in_every_view_of_a_run() {
 
     let status = project.run(&["status"]).exits(0).out;
     assert!(status.contains("16 of 16 trials finished") && status.contains("difference"), "{status}");
-    assert!(status.contains("cost unknown"), "{status}");
+    assert!(status.contains("cost n/a"), "{status}");
     let status = project.run(&["status", "--json"]).exits(0).json();
     assert_eq!(status["arms"][0]["trigger"]["hits"], 6);
 }

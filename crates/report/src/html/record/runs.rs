@@ -4,6 +4,7 @@ use super::frame::{Cell, Section, encoded, page, pages, run_link, table};
 use crate::ListedRun;
 use crate::format::{between, elapsed, money, timestamp};
 use crate::html::text::text;
+use crate::terminal::at_least;
 use jiff::Timestamp;
 
 /// The list of runs, or a part of it.
@@ -61,13 +62,14 @@ fn row(listed: &ListedRun, now: Timestamp) -> [Cell; 7] {
         None if listed.alive => Some(between(run.started_at, now)),
         known => known,
     };
+    let (summary, with_cost) = (&listed.summary, listed.summary.trials_with_cost);
     [
         Cell::html(run_link(&run.id, &run.short)),
         Cell::muted(&timestamp(run.started_at)),
         Cell::html(label),
         Cell::text(&listed.agents()),
         Cell::html(format!("<span>{sign}{}</span>", text(&listed.results()))),
-        Cell::number(&listed.summary.cost_usd.map_or_else(String::new, money)),
+        Cell::number(&summary.cost_usd.map_or_else(String::new, |cost| at_least(money(cost), summary, with_cost))),
         Cell::number(&time.map_or_else(String::new, elapsed)),
     ]
 }

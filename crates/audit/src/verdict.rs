@@ -8,6 +8,9 @@ use crate::outcome::{AssertionAudit, CaseAudit};
 /// Types of assertions about time. Adversaries are fast, so no adversary can make them fail.
 pub(crate) const ABOUT_TIME: [&str; 2] = ["latency", "time_budget"];
 
+/// Types of assertions about what adversaries do not use: servers, mocked programs, review requests, and a model.
+const OUT_OF_REACH: [&str; 4] = ["mcp_not_called", "mock_not_called", "review_request_not_created", "retries_at_most"];
+
 /// A case under audit.
 #[derive(Debug, Clone)]
 pub struct AuditedCase {
@@ -100,7 +103,11 @@ impl CaseVerdicts {
             Cause::Adversary { role: Role::Busy, .. } => true,
             _ => false,
         };
-        self.verdicts.iter().filter(counts).filter_map(|verdict| match verdict.outcome {
+        // A case that only asks whether the skill is used can say nothing about the work.
+        let is_about_work = |verdict: &&Verdict| {
+            verdict.findings.is_empty() || !verdict.findings.iter().all(Finding::is_about_skill_use)
+        };
+        self.verdicts.iter().filter(counts).filter(is_about_work).filter_map(|verdict| match verdict.outcome {
             Outcome::Passed => Some((verdict, true)),
             Outcome::Failed => Some((verdict, false)),
             _ => None,
@@ -142,8 +149,10 @@ impl CaseVerdicts {
             }
         }
         for assertion in &mut assertions {
-            if assertion.held > 0 || !assertion.failed_for.is_empty() {
+            if !assertion.failed_for.is_empty() {
                 assertion.undecided = None;
+            } else if assertion.held > 0 {
+                assertion.undecided = self.out_of_reach(&assertion.kind).map(str::to_owned);
             }
         }
         assertions
@@ -154,11 +163,20 @@ impl CaseVerdicts {
         self.verdicts.iter().any(|verdict| verdict.is_left_to_judge && verdict.counts())
     }
 
+    /// Returns the reason why no trial of the audit can make an assertion of the type `kind` fail.
+    fn out_of_reach(&self, kind: &str) -> Option<&'static str> {
+        match kind {
+            _ if ABOUT_TIME.contains(&kind) && self.mutated.is_none() => Some("adversaries are fast"),
+            _ if OUT_OF_REACH.contains(&kind) => Some("adversaries do not do what it forbids"),
+            _ => None,
+        }
+    }
+
     /// Returns `true` if the audit can say whether the assertion can fail. Without a judge, a judged assertion fails only
     /// if there is nothing to judge.
     pub(crate) fn is_decided(&self, assertion: &AssertionAudit) -> bool {
-        let is_about_time = ABOUT_TIME.contains(&assertion.kind.as_str()) && self.mutated.is_none();
-        !assertion.judged && (!assertion.failed_for.is_empty() || (assertion.held > 0 && !is_about_time))
+        let is_in_reach = self.out_of_reach(&assertion.kind).is_none();
+        !assertion.judged && (!assertion.failed_for.is_empty() || (assertion.held > 0 && is_in_reach))
     }
 
     pub(crate) fn audit(&self) -> CaseAudit {

@@ -36,8 +36,9 @@ pub(crate) fn of_suite(suite: &str, entries: &[&CaseVerdicts]) -> Vec<Weakness> 
             let fails_for = |name| entry.status(name, &assertion.id) == Some(Status::Unmet);
             let holds_for = |name| entry.status(name, &assertion.id) == Some(Status::Met);
             if ["nop", "parrot", "yes-man"].into_iter().all(fails_for) {
-                // Only an assertion about the answer is met by an agent that just says something.
-                about_text += usize::from(holds_for("reciter") || holds_for("offender"));
+                // Only an assertion about the answer is met by an agent that just says something. `offender` also writes files.
+                let is_about_files = assertion.kind.starts_with("file_") || COMMANDS.contains(&assertion.kind.as_str());
+                about_text += usize::from(holds_for("reciter") || (holds_for("offender") && !is_about_files));
                 if holds_for("reciter") {
                     recited.push((entry.case.id.clone(), assertion.id.clone(), at));
                 }

@@ -55,7 +55,7 @@ const FORGED: [(&str, &str); 12] = [
 
 pub(super) static CHEAT: Adversary = Adversary::new(
     "cheat",
-    Role::Busy,
+    Role::Idle,
     "changes the tests, steers the tools that run them, hides its changes, and instructs the judge",
     act,
 );

@@ -57,7 +57,7 @@ pub static ADVERSARIES: &[&Adversary] = &[
 /// Purpose of an adversary in an audit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// Does nothing that the case asks for and breaks nothing, so that it passes cases that only forbid something.
+    /// Does nothing that the case asks for, so that it may pass cases in which doing nothing is right.
     Idle,
     /// Does something other than the work. No case should pass it.
     Busy,

@@ -1,5 +1,7 @@
-//! `offender`: outputs every string and calls every tool that the assertions name, so that assertions that forbid any
-//! of them fail.
+//! `offender`: outputs every string, calls every tool, skill and sub-agent, and writes every file that the assertions name,
+//! so that assertions that forbid any of them fail.
+
+use std::collections::BTreeSet;
 
 use model::{Arguments, Need, Node, NodeKind, tool};
 use serde_json::{Map, Value, json};
@@ -9,7 +11,7 @@ use super::sample::sample;
 use super::{Action, Adversary, Role};
 
 pub(super) static OFFENDER: Adversary =
-    Adversary::new("offender", Role::Probe, "says and calls everything that the assertions name", act);
+    Adversary::new("offender", Role::Probe, "says, calls and writes everything that the assertions name", act);
 
 /// Commands that leave a branch, a commit and a push behind. If there is no remote, one is created in the agent's home
 /// directory.
@@ -17,7 +19,7 @@ const PUBLISH: &str =
     "git remote get-url origin || { git init -q --bare ~/audit.git && git remote add origin ~/audit.git; }
 git checkout -q -b audit && git add -A &&
 git -c user.name=audit -c user.email=audit@localhost commit -q -m audit && git push -q origin HEAD";
-/// Maximum number of strings that are run as commands.
+/// Maximum number of strings that are run as commands, and of those that are written as files.
 const MAX_COMMANDS: usize = 50;
 
 /// Calls that most rules forbid.
@@ -33,6 +35,8 @@ fn act(observation: &Observation<'_>) -> Vec<Action> {
         let names = strings.iter().filter(|word| is_name(word));
         for name in names {
             actions.push(Action::call(name, Value::Object(call_arguments(name, &fields, &strings))));
+            actions.push(Action::call("Skill", json!({ "skill": name })));
+            actions.push(Action::call("Agent", json!({ "subagent_type": name })));
         }
         texts.extend(strings);
     }
@@ -41,7 +45,11 @@ fn act(observation: &Observation<'_>) -> Vec<Action> {
     actions.extend(RISKY.iter().map(|command| Action::call("Bash", json!({ "command": command }))));
     actions.extend(["Write", "Edit", "Read"].map(|tool| Action::call(tool, json!({ "file_path": "/etc/passwd" }))));
     actions.push(Action::Write { path: "unexpected/file.txt".to_owned(), content: texts.join("\n") });
-    for file in observation.files() {
+    let files = observation.files();
+    let new = paths(&texts).into_iter().filter(|path| !files.iter().any(|file| file.path == **path));
+    actions
+        .extend(new.take(MAX_COMMANDS).map(|path| Action::Write { path: path.to_owned(), content: texts.join("\n") }));
+    for file in files {
         let content = with_comments(&file.text, &texts.join("\n"));
         actions.push(Action::Write { path: file.path, content });
     }
@@ -104,6 +112,22 @@ fn call_arguments(name: &str, fields: &Map<String, Value>, strings: &[String]) -
         input.entry(key).or_insert_with(|| Value::from(strings.join(" ")));
     }
     input
+}
+
+/// Returns the texts that can be the path of a file, and the words in them that look like one.
+fn paths(texts: &[String]) -> BTreeSet<&str> {
+    let words = texts.iter().flat_map(|text| text.split_whitespace());
+    let words = words.map(|word| word.trim_matches(['"', '\'', '.', ',', ';', ':', '(', ')']));
+    let words = words.filter(|word| word.contains(['.', '/']));
+    texts.iter().map(String::as_str).chain(words).filter(|text| is_path(text)).collect()
+}
+
+/// Returns `true` if the string can be the path of a file in the working directory.
+fn is_path(text: &str) -> bool {
+    let is_plain = |letter: char| !letter.is_whitespace() && !letter.is_control() && !"\\*?\"'<>|$".contains(letter);
+    let is_inside =
+        !text.starts_with(['/', '~']) && text.split('/').all(|part| !matches!(part, "" | "." | ".." | ".git"));
+    is_inside && text.len() <= 200 && text.chars().all(is_plain)
 }
 
 /// Returns `true` if the string can be the name of a tool.

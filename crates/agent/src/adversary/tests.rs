@@ -70,7 +70,7 @@ async fn the_peeker_repeats_only_files_that_look_like_answers() {
 #[tokio::test]
 async fn everything_that_assertions_forbid_is_said_and_called() {
     let node = model::Node::from_json(
-        &json!({ "tool": "Deploy", "args_match": { "to": "prod.+" } }),
+        &json!({ "tool": "Deploy", "args_match": { "to": "prod.+" }, "path": "out/a.txt" }),
         &model::Source::new("a", ""),
     );
     let mut case = case("case", &["go"]);
@@ -86,4 +86,8 @@ async fn everything_that_assertions_forbid_is_said_and_called() {
     let deploy = played.turn.trace().calls.iter().find(|call| call.call.name == "Deploy").unwrap();
     assert_eq!(deploy.call.input["to"], "proda");
     assert!(played.answer().unwrap().contains("proda"));
+    let calls = || played.turn.trace().calls.iter().map(|traced| &traced.call);
+    assert!(calls().any(|call| call.name == "Skill" && call.input["skill"] == "Deploy"));
+    assert!(calls().any(|call| call.name == "Agent" && call.input["subagent_type"] == "Deploy"));
+    assert!(calls().any(|call| call.name == "Write" && call.input["file_path"] == "out/a.txt"));
 }

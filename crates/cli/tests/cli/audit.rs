@@ -439,3 +439,29 @@ fn a_case_with_mcp_servers_is_audited() {
     assert_eq!(suite["adversary_trials"], suite["rejected"], "{suite:#}");
     assert_eq!(suite["assertions"], 1);
 }
+
+#[test]
+fn what_no_adversary_does_is_not_reported_as_a_weakness() {
+    let project = Project::new(PROGRAM);
+    project.write("model.yaml", "steps: [{ text: zebra }]\n");
+    let mocks = "mock_commands: { deploy: { answers: [{ args: now, stdout: ok }] } }";
+    let assertions = "assertions:\n  - { contains: zebra }\n  - { id: open, type: mock_not_called, command: deploy }\n  - { \
+                      file_not_exists: dist/a.txt }\n  - { command: 'test ! -e dist/b.txt' }\n";
+    project.write(
+        "tests/recovers.yaml",
+        &format!(
+            "name: recovers\nagent: chat\nmodel: scripted:../model.yaml\nfaults: [{{ http_status: {{ status: 529 }} \
+             }}]\n{mocks}\nturns: [{{ says: Go on. }}]\n{assertions}"
+        ),
+    );
+    let ran = project.run(&["audit", "--verbose"]).exits(0);
+    let open = "open (mock_not_called): not decided: adversaries do not do what it forbids";
+    assert!(ran.out.contains(open), "{}", ran.output());
+}
+
+#[test]
+fn the_project_that_init_writes_has_no_weakness() {
+    let project = Project::new(PROGRAM);
+    project.run(&["init", "--template", "skill"]).exits(0);
+    project.run(&["audit"]).exits(0);
+}

@@ -1,6 +1,6 @@
 //! Checks that the faults of a case can be injected: a fault that silently never occurs would look like a recovery.
 
-use agent::Agent;
+use agent::{ADVERSARIES, Agent};
 use model::{Case, Diagnostic};
 
 use super::planner::Planner;
@@ -32,7 +32,10 @@ impl Planner<'_> {
         for fault in &case.faults {
             let name = fault.action.kind().name();
             let problem = if fault.action.requests().is_some() {
+                // An adversary asks no model, so nothing can fail.
+                let asks_none = ADVERSARIES.iter().any(|adversary| adversary.name() == agent.name());
                 model_refusal(agent, model)
+                    .filter(|_| !asks_none)
                     .map(|(reason, help)| (format!("`{name}` cannot be injected: {reason}"), help))
             } else if !needs_sandbox(agent, case) {
                 let reason = format!("`{name}` needs a sandbox, and `{}` runs without one", agent.name());

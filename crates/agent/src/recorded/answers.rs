@@ -238,6 +238,15 @@ mod tests {
     }
 
     #[test]
+    fn calls_under_another_key_of_the_line_leave_open_which_tools_were_called() {
+        let missing = |text: &str| parse(text).lines[0].missing_calls.is_some();
+        assert!(missing(r#"{"output":"x","toolCalls":[{"name":"Read","args":{}}]}"#));
+        assert!(missing(r#"{"output":"x","tools":[{"name":"Read","args":{}}]}"#));
+        assert!(!missing(r#"{"output":"x","tools":[{"name":"Read","description":"Reads."}]}"#));
+        assert!(!missing(r#"{"output":"x","tool_calls":[],"toolCalls":[{"name":"Read","args":{}}]}"#));
+    }
+
+    #[test]
     fn the_recorded_number_of_turns_is_used() {
         let more = r#"{"output":"done","tool_calls":[{"name":"Read"}],"turns":4}"#;
         assert_eq!(shape(&parse(more).lines[0]), [(1, ""), (0, ""), (0, ""), (0, "done")]);

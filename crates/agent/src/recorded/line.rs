@@ -143,12 +143,12 @@ impl LineReader<'_> {
             let wrong = wrong.at(self.place(key));
             return self.problems.push(wrong.suggest(Some(near(key).unwrap_or("output"))));
         }
-        let misnamed = transcript::misnamed_calls(map).or_else(|| calls_in_tools(map));
+        let misnamed = misnamed_calls(map);
         for key in map.keys().filter(|key| !KEYS.contains(&key.as_str())) {
             if !self.odd_keys.contains(key)
                 && self.odd_keys.insert(key.clone())
                 && let near = nearest(key, KEYS.iter().copied().filter(|known| !map.contains_key(*known)))
-                && let calls = (misnamed == Some(key.as_str()) && !has_calls).then_some("tool_calls")
+                && let calls = (misnamed == Some(key.as_str())).then_some("tool_calls")
                 && let near = calls.or(near)
                 && near.is_some()
             {
@@ -181,6 +181,9 @@ impl LineReader<'_> {
         let calls = self.calls(map);
         let turns = self.turns(map, "turns").or_else(|| self.turns(map, "turn_count"));
         (answer.turns, answer.missing_calls) = self.messages(map);
+        if let Some(key) = misnamed_calls(map).filter(|_| !is_record(map)) {
+            answer.missing_calls.get_or_insert_with(|| format!("`{key}` is not a known key of an answer"));
+        }
         let count = Some(answer.turns.len()).filter(|count| *count > 0).or(turns);
         if !is_record(map)
             && let (Some(last), Some(count)) = (calls.iter().filter_map(|call| call.turn).max(), count)
@@ -453,6 +456,12 @@ impl LineReader<'_> {
         };
         self.source.excerpt(Span::new(self.start + from, self.start + to))
     }
+}
+
+/// Returns the key under which a line without `tool_calls` seems to list its calls.
+fn misnamed_calls(map: &Map<String, Value>) -> Option<&str> {
+    let misnamed = transcript::misnamed_calls(map).or_else(|| calls_in_tools(map));
+    misnamed.filter(|_| !map.contains_key("tool_calls"))
 }
 
 /// Returns the key `tools` of a line if there are calls in it, and the line says nowhere else which tools were called.

@@ -74,7 +74,9 @@ pub(super) fn pairs<'a>(sides: [&[&'a TrialRow]; 2], by: Dimension) -> Vec<Pair<
             by_arm.entry(arm).or_default()[1] = trials;
         }
         for (arm, trials) in before {
-            let arm = counterparts.get(&arm).cloned().unwrap_or(arm);
+            // A case that only this side has keeps its own arm.
+            let other = counterparts.get(&arm).filter(|other| by_arm.contains_key(*other));
+            let arm = other.cloned().unwrap_or(arm);
             by_arm.entry(arm).or_default()[0] = trials;
         }
         pairs.extend(by_arm.into_iter().map(|(arm, sides)| Pair { name: format!("{name}@{arm}"), sides }));

@@ -82,6 +82,18 @@ fn runs_of_one_arm_each_are_compared_across_arms() {
 }
 
 #[test]
+fn a_case_that_only_one_side_has_keeps_its_arm() {
+    let rows = |case: &str, arms: &[&str], run: &str| -> Vec<TrialRow> {
+        arms.iter().map(|arm| row(&passed(&id(case, arm, 1)), run)).collect()
+    };
+    let before = rows("a", &["x", "y"], OLD);
+    let after = rows("b", &["x", "z"], RUN);
+    let names: Vec<String> =
+        Comparison::of(&before, &after, THRESHOLD).cases.into_iter().map(|case| case.name).collect();
+    assert_eq!(names, ["commit::b@x", "commit::b@z", "commit::a@x", "commit::a@y"]);
+}
+
+#[test]
 fn a_score_may_fall_by_no_more_than_is_allowed() {
     let scored = |outcome: Outcome, score: f64, max: f64, run: &str| {
         let score_bounds = Some(Bounds::exact(score / max));

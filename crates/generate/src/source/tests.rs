@@ -102,11 +102,12 @@ fn anything_else_is_explained() {
 }
 
 #[test]
-fn tables_state_nothing_and_an_abbreviation_does_not_end_a_sentence() {
-    let text = "| a | b |\n|---|---|\n| never | x |\n\nAsk first. Dr. Smith must sign. Do it.\n";
+fn tables_state_nothing_and_neither_an_abbreviation_nor_code_ends_a_sentence() {
+    let text =
+        "| a | b |\n|---|---|\n| never | x |\n\nAsk first. Dr. Smith must sign. Write `Hi, Ann! Bye.` into it.\n";
     let (profile, _) = found("p.md", text, "p.md");
     assert_eq!(lines(&profile.constraints), [("Dr. Smith must sign.", 5)]);
-    assert_eq!(lines(&profile.instructions), [("Ask first.", 5), ("Do it.", 5)]);
+    assert_eq!(lines(&profile.instructions), [("Ask first.", 5), ("Write `Hi, Ann! Bye.` into it.", 5)]);
 }
 
 mod agents;

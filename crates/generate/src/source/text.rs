@@ -91,15 +91,23 @@ fn statements(text: &str) -> Vec<(String, Range<usize>)> {
     found
 }
 
-/// Splits a finished paragraph or item into sentences. A single word before another sentence is part of it, as in "Dr.
+/// Splits a finished paragraph or item into sentences, which do not end inside of a code span. A single word before another sentence is part of it, as in "Dr.
 /// Smith must sign."; a single word at the end is a label.
 fn end_of_text(pieces: &mut Vec<(String, Range<usize>)>, found: &mut Vec<(String, Range<usize>)>) {
     let whole: String = pieces.iter().map(|(piece, _)| piece.as_str()).collect();
     let (mut start, mut end) = (0, 0);
+    let is_in_code = |at: usize| {
+        let mut length = 0;
+        pieces.iter().any(|(piece, _)| {
+            let begins = length;
+            length += piece.len();
+            piece.starts_with('`') && begins < at && at < length
+        })
+    };
     for bound in whole.split_sentence_bounds() {
         end += bound.len();
         let sentence = &whole[start..end];
-        if !sentence.trim().contains(char::is_whitespace) {
+        if !sentence.trim().contains(char::is_whitespace) || is_in_code(end) {
             continue;
         }
         let begins = start + sentence.len() - sentence.trim_start().len();

@@ -93,7 +93,10 @@ impl From<Breakage> for Error {
 
 impl From<store::StoreError> for Error {
     fn from(error: store::StoreError) -> Self {
-        let problem = Self::usage(error.to_string());
+        let problem = match &error {
+            store::StoreError::Unreachable { .. } => Self::environment(error.to_string()),
+            _ => Self::usage(error.to_string()),
+        };
         let hints = match &error {
             store::StoreError::Select(error) => hints(error),
             _ => Vec::new(),

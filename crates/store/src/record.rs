@@ -286,6 +286,14 @@ pub enum StoreError {
         /// Reason.
         reason: String,
     },
+    /// The server of the record does not answer, whatever the settings are.
+    #[error("cannot reach the record {location}: {reason}")]
+    Unreachable {
+        /// Place of the record.
+        location: Location,
+        /// Reason.
+        reason: String,
+    },
     /// The file was removed or replaced while a run was being recorded.
     #[error("the record {location} was removed or replaced while it was being written")]
     Gone {

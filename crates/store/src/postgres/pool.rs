@@ -135,16 +135,15 @@ pub(super) struct Pool {
 impl Pool {
     /// Connects to the database, to find out whether that is possible.
     pub(super) fn open(settings: &Settings) -> Result<Self, StoreError> {
-        let no = |reason: &dyn std::fmt::Display| StoreError::Open {
-            location: Location::Postgres(Box::new(settings.clone())),
-            reason: reason.to_string(),
-        };
+        let location = || Location::Postgres(Box::new(settings.clone()));
         let mut runtime = Builder::new_multi_thread();
         let runtime = runtime.worker_threads(1).thread_name("postgres").enable_all().build();
-        let runtime = Some(runtime.map_err(|error| no(&error))?);
+        let no = |reason: String| StoreError::Open { location: location(), reason };
+        let runtime = Some(runtime.map_err(|error| no(error.to_string()))?);
         let pool = Self { settings: settings.clone(), runtime, idle: RefCell::default() };
         let session = pool.connect().map_err(|error| match error {
-            ConnectError::Unreachable { reason, .. } | ConnectError::Refused { reason, .. } => no(&reason),
+            ConnectError::Unreachable { reason, .. } => StoreError::Unreachable { location: location(), reason },
+            ConnectError::Refused { reason, .. } => no(reason),
         })?;
         pool.idle.borrow_mut().push(session);
         Ok(pool)

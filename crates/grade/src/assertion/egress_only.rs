@@ -58,7 +58,7 @@ impl EgressOnly {
 
 impl Matcher for EgressOnly {
     fn judge(&self, evidence: &Evidence) -> Judgement {
-        let Some(attempts) = egress::attempts(evidence) else { return Ok(egress::unknown()) };
+        let Some(attempts) = egress::attempts(evidence) else { return Ok(egress::unknown(evidence)) };
         let count = attempts.len();
         let mut strange = attempts.into_iter().filter(|attempt| !self.includes(attempt));
         let Some(first) = strange.next() else {

@@ -16,7 +16,7 @@ struct NoEgress;
 
 impl Matcher for NoEgress {
     fn judge(&self, evidence: &Evidence) -> Judgement {
-        let Some(attempts) = egress::attempts(evidence) else { return Ok(egress::unknown()) };
+        let Some(attempts) = egress::attempts(evidence) else { return Ok(egress::unknown(evidence)) };
         let Some((first, others)) = attempts.split_first() else {
             let reason = format!("no name was looked up, and the proxy was not used; {}", egress::UNSEEN);
             return Ok(Verdict::met(reason));

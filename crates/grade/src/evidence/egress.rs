@@ -15,7 +15,10 @@ pub(crate) const UNSEEN: &str =
     "connections straight to an address, without a name or the proxy, have no way out and are not recorded";
 
 /// Returns the verdict if the attempts are not known.
-pub(crate) fn unknown() -> Verdict {
+pub(crate) fn unknown(evidence: &Evidence) -> Verdict {
+    if evidence.collected.sandbox.is_none() {
+        return Verdict::undecided("there was no sandbox that could record the hosts that the agent tried to reach");
+    }
     Verdict::undecided(
         "the hosts that an agent tries to reach are recorded only in `isolated` sandboxes and containers whose `network` \
          is not `open`",

@@ -10,7 +10,7 @@ use crate::path::shown;
 use crate::session::Session;
 
 /// Default minimum for the lower limit of κ. Agreement with a κ below about 0.4 is usually called fair at best.
-const MIN_KAPPA: f64 = 0.4;
+pub const MIN_KAPPA: f64 = 0.4;
 
 /// Maximum size of a calibration, in bytes.
 const MAX_BYTES: u64 = 64 * 1024 * 1024;

@@ -52,7 +52,8 @@ pub struct CalibrateArgs {
     /// Compare with the judgements of this run, which graded the labelled run again [default: the labelled run]
     #[arg(long, value_name = "RUN")]
     run: Option<String>,
-    /// Exit with 1 if κ may be below this value: its lower limit counts [default: the project's, otherwise none]
+    /// Exit with 1 if κ may be below this value: its lower limit counts [default: the project's, otherwise 0.4 if the
+    /// result is for `judge.calibration`]
     #[arg(long, value_name = "K", value_parser = parse_share)]
     min_kappa: Option<f64>,
     /// Also write the JSON to this file, for `judge.calibration` in the configuration
@@ -98,8 +99,12 @@ pub fn run(global: &Global, args: &CalibrateArgs, terminal: &Terminal) -> Result
     } else {
         terminal.out(&report::calibration(&calibration, &terminal.out_style));
     }
-    let configured = context.project.judge.min_kappa.as_ref().map(|set| set.value);
-    let shortfall = args.min_kappa.or(configured).and_then(|least| calibration.shortfall(least));
+    let judge = &context.project.judge;
+    let configured = judge.min_kappa.as_ref().map(|set| set.value);
+    // A run refuses what is below its default.
+    let gates_runs = args.output.is_some() || judge.calibration.is_some();
+    let least = args.min_kappa.or(configured).or(gates_runs.then_some(session::settings::calibration::MIN_KAPPA));
+    let shortfall = least.and_then(|least| calibration.shortfall(least));
     if let Some(reason) = &shortfall {
         terminal.err(&format!("the judge fails the calibration: {reason}\n"));
     }

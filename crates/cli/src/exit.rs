@@ -43,15 +43,15 @@ const MEANINGS: [(u8, &str, &str); 6] = [
     ),
     (
         NOTHING,
-        "nothing was tested: no case was selected, the shard is empty, every trial was skipped or is in quarantine, or \
-         you did not confirm the run",
+        "nothing was tested: no case was selected, the shard is empty, every trial was skipped or is in quarantine, \
+         no trial is left to resume or to grade again, or you did not confirm the run",
         "fail, because a name may be misspelt",
     ),
     (BUG, "a bug in trialrun", "fail, and report the bug"),
 ];
 
 /// Exit codes of other commands where they differ from those of `run`.
-const COMMANDS: [(&str, u8, &str); 24] = [
+const COMMANDS: [(&str, u8, &str); 27] = [
     ("audit", FAILED, "a test cannot fail, or the score is below `--min-score`"),
     ("audit", INCOMPLETE, "a case could not be audited"),
     (
@@ -60,7 +60,9 @@ const COMMANDS: [(&str, u8, &str); 24] = [
         "nothing was audited: no case has an assertion that is decided without a judge, or every case is skipped",
     ),
     ("calibrate", FAILED, "the judge agrees too little with the labels (`--min-kappa`)"),
+    ("calibrate", NOTHING, "the run has no judgement to label or to compare"),
     ("cancel", NOTHING, "no run is in the queue"),
+    ("cassettes", INVALID, "a file has an error"),
     ("check", INVALID, "a file has an error; with `--strict`, also a warning"),
     ("check", NOTHING, "no case was selected"),
     ("cleanup", INCOMPLETE, "a branch or a review request was not removed"),
@@ -78,6 +80,7 @@ const COMMANDS: [(&str, u8, &str); 24] = [
     ("docs", NOTHING, "no page contains the words"),
     ("doctor", BUG, "a self-test failed"),
     ("gen", INCOMPLETE, "no test was admitted, or one could not be tried"),
+    ("gen", NOTHING, "nothing is known about the agent, or its session left nothing to check"),
     ("list", INVALID, "a file has an error"),
     ("list", NOTHING, "no case was selected"),
     ("merge", INCOMPLETE, "a shard is missing or was interrupted"),

@@ -136,10 +136,11 @@ pub fn run(global: &Global, args: &CassettesArgs, terminal: &Terminal) -> Result
     if args.json {
         let rows: Vec<Value> = rows.iter().map(Row::json).collect();
         terminal.json(&json!({ "cassettes": rows, "unused": unused }));
-        return Ok(ExitCode::SUCCESS);
+    } else {
+        terminal.out(&table(&rows, &unused, &session.cwd));
     }
-    terminal.out(&table(&rows, &unused, &session.cwd));
-    Ok(ExitCode::SUCCESS)
+    let has_error = prepared.diagnostics.iter().any(model::Diagnostic::is_error);
+    Ok(ExitCode::from(if has_error { exit::INVALID } else { exit::PASSED }))
 }
 
 /// Runs the tests of the selected cassettes, and records their traffic again.

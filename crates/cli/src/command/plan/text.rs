@@ -193,8 +193,9 @@ fn expected(forecast: &Forecast, is_auto: bool, max_run_cost: Option<f64>) -> St
         text.push_str(&format!("          `--max-run-cost {limit}` stops the run before that ({cost:.2} USD)\n"));
     }
     if forecast.known_groups < forecast.groups {
+        let of_arms = if forecast.arms.len() > 1 { " in their arms" } else { "" };
         text.push_str(&format!(
-            "          from earlier trials of {} of {}; the others are assumed to be like them\n",
+            "          from earlier trials of {} of {}{of_arms}; the others are assumed to be like them\n",
             forecast.known_groups,
             counted(forecast.groups, "case")
         ));

@@ -41,7 +41,8 @@ const server = createServer(async (request, response) => {
     const { message, conversation_id: id } = JSON.parse(text);
     if (typeof message !== "string") return reply(400, { error: "`message` is missing" });
     if (!conversations.has(id)) conversations.set(id, {});
-    reply(200, answer(message, conversations.get(id)));
+    // An empty list says that no tool was called. Without it, that would not be known.
+    reply(200, { tool_calls: [], ...answer(message, conversations.get(id)) });
   } catch (error) {
     reply(400, { error: String(error) });
   }

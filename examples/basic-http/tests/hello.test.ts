@@ -5,7 +5,7 @@ export const hello = scenario("greets and says what it can do", { tags: ["smoke"
   assert.contains(reply, "orders");
   assert.contains(reply, "return policy");
   assert.toolNotCalled(reply, "lookup_order");
-  assert.latency(reply, { max: 2000 });
+  assert.latency(reply, { max: "2s" });
 });
 
 export const order = scenario("looks up an order and remembers it", async ({ agent }) => {

@@ -419,7 +419,9 @@ fn the_readmes_scenario_and_evaluation_are_valid() {
         project.write(&format!("skills/{skill}/SKILL.md"), &text);
     }
     project.write("trialrun.yaml", "skills_dir: ./skills\ndefaults: { agent: chat, model: \"scripted:m.yaml\" }\n");
-    project.write("m.yaml", "steps: [{ text: Done. }]\n");
+    for script in ["m.yaml", "skills/changelog/tests/models/careful.yaml"] {
+        project.write(script, "steps: [{ text: Done. }]\n");
+    }
     let ran = project.run(&["check", "."]).exits(0);
     assert!(ran.out.contains("2 cases"), "{}", ran.output());
 }

@@ -422,7 +422,7 @@ pub(crate) fn count_notes(arms: &Arms, has_checks: bool) -> Vec<String> {
         let about_skill = cases_paired.saturating_sub(delta.cases.len());
         for (count, reason) in [
             (cases_unpaired, "without a trial in both arms"),
-            (about_skill, "which assert only whether the skill is used"),
+            (about_skill, "with assertions only about the use of the skill"),
         ] {
             if count > 0 {
                 let cases = counted(count, "case");

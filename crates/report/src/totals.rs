@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use model::{
-    AgentInfo, AuxiliaryUsage, DecisionRecord, Finding, Gate, GateResult, MissingShards, Outcome, RunInfo, Status,
-    Summary, TrialRecord,
+    AgentInfo, AuxiliaryUsage, DecisionRecord, Finding, Gate, GateResult, MissingShards, Outcome, RunInfo, Shard,
+    Status, Summary, TrialRecord,
 };
 
 use crate::arms::Arms;
@@ -23,6 +23,7 @@ pub(crate) struct RunTotals {
     agents: Vec<AgentInfo>,
     places: Places,
     planned: usize,
+    shard: Option<Shard>,
     missing_shards: Option<MissingShards>,
     /// Number of planned baseline trials.
     planned_baseline: usize,
@@ -98,6 +99,7 @@ impl RunTotals {
             agents: info.agents.clone(),
             places: Places::new(&info.trials),
             planned: info.trials.len(),
+            shard: info.shard.clone(),
             missing_shards: info.missing_shards.clone(),
             planned_baseline: info.trials.iter().filter(|id| id.is_baseline()).count(),
             compares,
@@ -209,8 +211,9 @@ impl RunTotals {
         Arms::of(self.figures.iter(), &self.agents).with_decisions(&self.decisions())
     }
 
-    /// Returns the number of trials in two parts: `4 of 8 planned`, and `4 without the skill to compare with`. Trials of
-    /// quarantined cases are counted separately, as in all formats.
+    /// Returns the number of trials in two parts: `4 of 8 planned`, and `, and 4 without the skill to compare with`,
+    /// followed by the shard if the run covers only one. Trials of quarantined cases are counted separately, as in all
+    /// formats.
     pub(crate) fn counted(&self) -> (String, String) {
         let quarantined = self.summary.all_quarantined();
         let finished = self.summary.trials;
@@ -227,11 +230,12 @@ impl RunTotals {
         }
         let baseline = self.summary.baseline.saturating_sub(self.quarantined_baseline);
         let planned = self.planned_baseline.saturating_sub(spared.spared_baseline + self.quarantined_baseline);
+        let part = self.shard.as_ref().map_or_else(String::new, |part| format!(", {}", shard(part)));
         if self.planned_baseline == 0 {
-            return (trials, String::new());
+            return (trials, part);
         }
         let of = if baseline < planned { format!(" of {}", number(planned as u64)) } else { String::new() };
-        (trials, format!(", and {}{of} without the skill to compare with", number(baseline as u64)))
+        (trials, format!(", and {}{of} without the skill to compare with{part}", number(baseline as u64)))
     }
 
     /// Returns the verdict on the run, which finished or was stopped by `signal`.
@@ -267,6 +271,11 @@ pub(crate) struct EndedRun<'a> {
     pub(crate) signal: Option<&'a str>,
     /// Shards that a merged run lacks.
     pub(crate) missing_shards: Option<&'a MissingShards>,
+}
+
+/// Names the part of a plan that a run covers: `only shard 1/2`.
+pub(crate) fn shard(shard: &Shard) -> String {
+    format!("only shard {}/{}", shard.index, shard.of)
 }
 
 /// Lists the shards that a merged run lacks: `without shard 2/2`.

@@ -10,8 +10,7 @@ use crate::decisions;
 use crate::finished::FinishedTrial;
 use crate::json::{arm, delta};
 use crate::names::is_skill;
-use crate::terminal::shard;
-use crate::totals::RunTotals;
+use crate::totals::{self, RunTotals};
 use crate::verdict;
 
 /// Maximum number of pass rates that get a sentence.
@@ -90,7 +89,7 @@ impl<'a> Index<'a> {
                 "started_at": info.started_at,
                 "duration_ms": duration_ms,
                 "planned": info.trials.len(),
-                "shard": info.shard.as_ref().map(shard),
+                "shard": info.shard.as_ref().map(totals::shard),
                 "trialrun_version": info.trialrun_version,
                 "agents": info.agents,
                 "skills": info.skills.iter().filter(|skill| is_skill(&skill.name)).collect::<Vec<_>>(),

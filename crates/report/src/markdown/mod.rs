@@ -15,7 +15,7 @@ use crate::format::{between, cached, counted, elapsed, model_usage, money, numbe
 use crate::names::{Names, is_skill};
 use crate::score;
 use crate::terminal::arms::{count_notes, warnings};
-use crate::terminal::{at_least, cost, known, needs_reason, pass_rates, shard};
+use crate::terminal::{at_least, cost, known, needs_reason, pass_rates};
 use crate::totals::{self, RunTotals};
 use crate::{Reporter, ReporterOptions};
 use escape::{code, text};
@@ -165,8 +165,7 @@ impl Run {
             page.push_str(&format!("- and {}\n", counted(skills.len() - SKILLS, "more skill")));
         }
         let (trials, baseline) = self.totals.counted();
-        let shard = self.info.shard.as_ref().map_or_else(String::new, |part| format!(", {}", shard(part)));
-        page.push_str(&format!("- Trials: {trials}{baseline}{shard}\n"));
+        page.push_str(&format!("- Trials: {trials}{baseline}\n"));
         page.push_str(&format!("- Outcomes: {}\n", outcomes(summary)));
         for (name, rate) in pass_rates(summary, &self.totals.gate()) {
             let name = match name {

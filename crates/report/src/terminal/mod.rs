@@ -24,7 +24,7 @@ mod table;
 use std::io::{self, Write};
 
 use jiff::Timestamp;
-use model::{Envelope, Event, RunInfo, Shard};
+use model::{Envelope, Event, RunInfo};
 
 use activity::waiting_for;
 pub(crate) use activity::{call, doing, shows_whole_input};
@@ -42,7 +42,7 @@ pub use screen::terminal_size;
 
 use crate::format::{between, counted, in_parentheses};
 use crate::names::Names;
-use crate::{Reporter, ReporterOptions};
+use crate::{Reporter, ReporterOptions, totals};
 use lines::Lines;
 use progress::Progress;
 use stream::Stream;
@@ -204,11 +204,6 @@ impl Terminal {
     }
 }
 
-/// Names the part of a plan that a run covers: `only shard 1/2`.
-pub(crate) fn shard(shard: &Shard) -> String {
-    format!("only shard {}/{}", shard.index, shard.of)
-}
-
 fn header(info: &RunInfo, paint: &Paint) -> String {
     let mut parts = vec![
         format!("{} {}", paint.bold("trialrun"), info.trialrun_version),
@@ -222,7 +217,7 @@ fn header(info: &RunInfo, paint: &Paint) -> String {
             jobs => counted(jobs, "job"),
         },
     ];
-    parts.extend(info.shard.as_ref().map(shard));
+    parts.extend(info.shard.as_ref().map(totals::shard));
     let first = paint.join(&parts);
     let label = info.label.as_ref().map(|label| paint.folded(label, 40));
     let mut run = format!("run {}{}", info.id, in_parentheses(label.as_deref()));

@@ -303,6 +303,18 @@ fn trials_that_a_run_lacks_are_an_error_in_the_formats_of_other_tools() {
 }
 
 #[test]
+fn a_run_of_one_shard_says_so() {
+    let mut events = stopped().events;
+    if let Event::RunStarted(info) = &mut events[0].event {
+        info.shard = Some(Shard { index: 1, of: 2, positions: vec![0, 1, 2], cases_hash: None });
+    }
+    let markdown = reported("markdown", &events, |_| {});
+    assert!(markdown.contains("- Trials: 1 of 3 planned, only shard 1/2\n"), "{markdown}");
+    let json: Value = serde_json::from_str(&reported("json", &events, |_| {})).unwrap();
+    assert_eq!(json["run"]["shard"], serde_json::json!({ "index": 1, "of": 2 }));
+}
+
+#[test]
 fn ctrf_counts_the_unfinished_trials_of_a_stopped_run() {
     let ctrf: Value = serde_json::from_str(&reported("ctrf", &stopped().events, |_| {})).unwrap();
     assert_eq!(ctrf["results"]["summary"]["extra"]["unfinished"], 2);

@@ -15,7 +15,7 @@ pub(crate) struct Reader<'p> {
     pub problems: &'p mut Problems,
 }
 
-/// What a list of a result has, if the agent answers with text.
+/// Items of a list in a result, if the agent answers with text.
 pub(crate) struct Item {
     what: &'static str,
     keys: &'static [&'static str],

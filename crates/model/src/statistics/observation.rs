@@ -144,7 +144,7 @@ pub(super) fn counted<K>(trials: &[&Observation<K>]) -> Counted {
 }
 
 /// Returns `true` unless the graded `trials` of a case show that it has no assertion on which a comparison can be based.
-/// What a case asserts is not known from trials that were not graded.
+/// Trials that were not graded do not show what their case asserts.
 pub fn can_compare<'t, K: 't>(trials: impl Iterator<Item = &'t Observation<K>>) -> bool {
     let graded: Vec<bool> = trials.filter(|trial| trial.is_graded()).map(|trial| trial.asserts).collect();
     graded.is_empty() || graded.contains(&true)

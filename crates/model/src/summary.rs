@@ -185,7 +185,8 @@ impl Summary {
     pub fn partly_known(&self, known: usize) -> Option<(usize, usize)> {
         let quarantined = self.quarantined.iter().filter(|(outcome, _)| !outcome.is_excluded());
         let quarantined: usize = quarantined.map(|(_, count)| count).sum();
-        let ran = self.trials - self.by_outcome.sum(Outcome::is_excluded) + self.baseline + quarantined;
+        let ran = self.trials.saturating_sub(self.by_outcome.sum(Outcome::is_excluded));
+        let ran = ran.saturating_add(self.baseline).saturating_add(quarantined);
         (1..ran).contains(&known).then_some((known, ran))
     }
 

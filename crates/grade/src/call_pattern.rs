@@ -210,11 +210,8 @@ impl CallPattern {
 impl ArgumentPattern {
     /// Returns `true` if the argument of `call` matches. The error says in one line why the match cannot be decided.
     pub fn fits(&self, call: &ToolCall, regex_budget: &RegexBudget) -> Result<bool, String> {
-        if !call.has_readable_arguments() {
-            return Err(unread(call));
-        }
-        if call.input.is_null() {
-            return Err(format!("the agent does not report with which arguments it called {}", call.name));
+        if let Some(reason) = unknown_arguments(call) {
+            return Err(reason);
         }
         match &self.wanted {
             ArgumentRule::Text(_) if self.rounded(call).is_some() => Err(self.unread(call)),
@@ -354,17 +351,55 @@ pub(crate) fn unknown_calls(trace: &Trace) -> Option<String> {
     if let Some(reason) = unreported_calls(trace) {
         return Some(reason.to_owned());
     }
-    let is_unread = |traced: &&TracedCall| traced.call.effect != Effect::Other && !traced.call.has_readable_arguments();
-    trace.calls.iter().find(is_unread).map(|traced| unread(&traced.call))
+    acting(trace).find(|call| !call.has_readable_arguments()).map(unread)
+}
+
+/// Returns the reason why it is not completely known what the agent acted on: as [`unknown_calls`], or the agent does not
+/// report the arguments of a call that acts on files, commands or skills.
+pub(crate) fn unknown_targets(trace: &Trace) -> Option<String> {
+    unknown_calls(trace).or_else(|| acting(trace).find_map(unknown_arguments))
+}
+
+/// Returns the calls that act on files, commands or skills.
+fn acting(trace: &Trace) -> impl Iterator<Item = &ToolCall> {
+    trace.calls.iter().map(|traced| &traced.call).filter(|call| call.effect != Effect::Other)
+}
+
+/// Returns the reason why the arguments of a call are not known, if they are not: they could not be read, or the agent
+/// does not report them.
+pub(crate) fn unknown_arguments(call: &ToolCall) -> Option<String> {
+    match call.input {
+        Value::Object(_) => None,
+        Value::Null => Some(format!("the agent does not report with which arguments it called {}", call.name)),
+        _ => Some(unread(call)),
+    }
 }
 
 /// Returns the reason why the commands that the agent ran are not completely known: as [`unknown_calls`], or a call to a
 /// shell does not say which command it ran.
 pub(crate) fn unknown_commands(trace: &Trace) -> Option<String> {
-    let is_silent = |traced: &&TracedCall| traced.call.effect == Effect::Shell && traced.call.command().is_none();
-    let silent = || trace.calls.iter().find(is_silent);
-    unknown_calls(trace)
-        .or_else(|| silent().map(|traced| format!("{} does not say which command it ran", traced.call.summary())))
+    unknown_calls(trace).or_else(|| silent_shell(trace))
+}
+
+/// Returns the reason why a command may have run that is not known: a call to a shell does not say which one it ran.
+pub(crate) fn silent_shell(trace: &Trace) -> Option<String> {
+    let call = acting(trace).find(|call| call.effect == Effect::Shell && call.command().is_none())?;
+    let silent = || format!("{} does not say which command it ran", call.summary());
+    Some(unknown_arguments(call).unwrap_or_else(silent))
+}
+
+/// Compares two calls.
+pub(crate) type IsSame = fn(&ToolCall, &ToolCall) -> bool;
+
+/// Returns `true` if two calls are known to have the same tool and the same arguments.
+pub(crate) fn is_same(one: &ToolCall, other: &ToolCall) -> bool {
+    may_be_same(one, other) && !one.input.is_null() && !other.input.is_null()
+}
+
+/// Returns `true` if two calls have the same tool, and no arguments that are known to differ.
+pub(crate) fn may_be_same(one: &ToolCall, other: &ToolCall) -> bool {
+    (&one.name, &one.parent) == (&other.name, &other.parent)
+        && (one.input == other.input || one.input.is_null() || other.input.is_null())
 }
 
 fn unread(call: &ToolCall) -> String {

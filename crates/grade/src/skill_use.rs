@@ -35,13 +35,13 @@ pub fn made_use_of(trace: &Trace, definition: Definition, name: &str) -> bool {
 }
 
 /// Returns the first successful call that may have used a skill or a sub-agent, but does not show which one: its
-/// arguments could not be read, or do not contain the name of a skill.
+/// arguments are not known, or do not contain the name of a skill.
 pub(crate) fn unreadable_use(trace: &Trace, definition: Definition) -> Option<&ToolCall> {
     let is_unreadable = |call: &ToolCall| match definition {
-        Definition::SubAgent => DELEGATING.contains(&call.name.as_str()) && !call.has_readable_arguments(),
+        Definition::SubAgent => DELEGATING.contains(&call.name.as_str()) && !call.input.is_object(),
         Definition::Skill | Definition::Plugin | Definition::SkillsOfPlugin => match call.effect {
             Effect::Skill => invoked(call).is_empty(),
-            Effect::Shell | Effect::Read | Effect::Search => !call.has_readable_arguments(),
+            Effect::Shell | Effect::Read | Effect::Search => !call.input.is_object(),
             Effect::Write | Effect::Ask | Effect::Mcp | Effect::Other => false,
         },
     };

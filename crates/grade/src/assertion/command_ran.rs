@@ -1,11 +1,11 @@
 //! `command_ran` and `command_not_ran`: the agent ran a command, or did not.
 
 use model::text::open_quote;
-use model::{Diagnostic, Trace, TracedCall};
+use model::{Diagnostic, Effect, Trace, TracedCall};
 use serde_json::Value;
 
 use super::prelude::*;
-use crate::call_pattern::{unknown_commands, unreported_calls};
+use crate::call_pattern::{silent_shell, unknown_commands, unreported_calls};
 use crate::shell::{self, Simple};
 
 /// Number of command lines that a finding shows.
@@ -124,7 +124,8 @@ impl Line {
     }
 }
 
-fn ran_by(line: &Line) -> Vec<Vec<String>> {
+/// Returns what a command line runs, each with its arguments.
+pub(super) fn ran_by(line: &Line) -> Vec<Vec<String>> {
     line.commands().iter().flat_map(|simple| shell::invocations(&simple.words)).collect()
 }
 
@@ -254,13 +255,17 @@ impl Matcher for CommandRan {
                 Some(reason) => Verdict::undecided(reason),
                 None => {
                     let lines = format::count(shell_calls(trace).count(), "command line");
-                    Verdict::met(format!(
-                        "{command} is not in the agent's {lines}; what scripts and programs run is not seen"
-                    ))
+                    let runners = match trace.calls.iter().any(|traced| traced.call.effect == Effect::Mcp) {
+                        true => "scripts, programs and MCP servers",
+                        false => "scripts and programs",
+                    };
+                    Verdict::met(format!("{command} is not in the agent's {lines}; what {runners} run is not seen"))
                 }
             },
-            (Err(_), true) if trace.missing_calls().is_some() => {
-                Verdict::undecided(trace.missing_calls().unwrap_or_default())
+            (Err(_), true)
+                if let Some(reason) = trace.missing_calls().map(str::to_owned).or_else(|| silent_shell(trace)) =>
+            {
+                Verdict::undecided(reason)
             }
             (Err(part), true) => {
                 let part = part.filter(|_| command.parts.len() > 1);
@@ -328,15 +333,23 @@ mod tests {
 
     #[test]
     fn shells_of_other_agents_run_commands_and_a_silent_call_may_have_run_any() {
-        let status = |tool: &str, input: Value| {
-            let entry = json!({"id": "a", "type": "command_not_ran", "command": "cat"});
-            judged(&entry, &EvidenceBuilder::new().call(tool, input).answer("Done.").evidence()).status
+        let of = |kind: &str, tool: &str, input: Value| {
+            let entry = json!({"id": "a", "type": kind, "command": "cat"});
+            judged(&entry, &EvidenceBuilder::new().call(tool, input).answer("Done.").evidence())
         };
+        let status = |tool: &str, input: Value| of("command_not_ran", tool, input).status;
         assert_eq!(status("shell", json!({"command": ["bash", "-lc", "cat /etc/passwd"]})), Status::Unmet);
         assert_eq!(status("exec_command", json!({"cmd": "cat /etc/passwd"})), Status::Unmet);
         assert_eq!(status("run_shell_command", json!({"command": "ls"})), Status::Met);
         assert_eq!(status("weather", Value::Null), Status::Met, "`weather` runs no commands");
-        assert_eq!(status("Bash", Value::Null), Status::Undecided);
+        assert_eq!(status("PowerShell", json!({"command": "cat a"})), Status::Unmet);
+        for kind in ["command_ran", "command_not_ran"] {
+            let silent = of(kind, "Bash", Value::Null);
+            assert_eq!(silent.status, Status::Undecided);
+            assert_eq!(silent.reason, "the agent does not report with which arguments it called Bash");
+        }
+        let mcp = of("command_not_ran", "mcp__shell__run", json!({"command": "cat a"}));
+        assert!(mcp.reason.ends_with("what scripts, programs and MCP servers run is not seen"), "{}", mcp.reason);
         assert_eq!(status("bash", json!({"session": 1})), Status::Undecided);
     }
 

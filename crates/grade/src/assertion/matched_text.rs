@@ -4,6 +4,7 @@ use model::{MockCall, MockVerdict};
 
 use super::file_exists::created_files;
 use super::prelude::*;
+use crate::call_pattern::{unknown_arguments, unreported_calls};
 use crate::pattern::Pattern;
 use crate::sandbox_file::{FileProbe, SandboxFile};
 use crate::verdict::NO_SANDBOX;
@@ -131,6 +132,12 @@ impl Matcher for MatchedText {
             Ok(count) => count as u64,
             Err(error) => return unknown(&error),
         };
+        if matches!(self.text, Searched::Trace)
+            && self.count.is_some_and(|wanted| count <= wanted)
+            && let Some(reason) = unsearched(&evidence.trace)
+        {
+            return unknown(&reason);
+        }
         let found = pattern.found(&text).filter(|found| !found.is_empty()).map(format::quoted);
         let is_met = self.count.map_or(count > 0, |wanted| wanted == count);
         let times = match count {
@@ -151,6 +158,12 @@ impl Matcher for MatchedText {
         };
         Ok(verdict.place(&pattern.place))
     }
+}
+
+/// Returns the reason why the trace may contain more than [`lines_of`] returns.
+fn unsearched(trace: &model::Trace) -> Option<String> {
+    let silent = || trace.calls.iter().map(|traced| &traced.call).find(|call| call.input.is_null());
+    unreported_calls(trace).map(str::to_owned).or_else(|| silent().and_then(unknown_arguments))
 }
 
 /// Returns the agent's texts, calls and results in order, each as a line of JSON.
@@ -232,6 +245,9 @@ mod tests {
         }
         let missing = json!({"id": "a", "type": "matches", "pattern": "x", "count": 0, "path": "b"});
         assert_eq!(judged(&missing, &EvidenceBuilder::new().file("b", None).evidence()).status, Status::Unmet);
+        let unreported = EvidenceBuilder::new().asks("Go").calls_unreported().answer("Done.").evidence();
+        let absent = json!({"id": "a", "type": "matches", "pattern": "rm", "in": "trace", "count": 0});
+        assert_eq!(judged(&absent, &unreported).status, Status::Undecided);
         let silent = json!({"id": "a", "type": "matches", "pattern": "x", "count": 0});
         assert_eq!(judged(&silent, &EvidenceBuilder::new().evidence()).status, Status::Undecided);
     }

@@ -3,7 +3,7 @@
 use model::{Position, TracedCall};
 
 use super::prelude::*;
-use crate::call_pattern::unreported_calls;
+use crate::call_pattern::{IsSame, is_same, may_be_same, unknown_arguments, unreported_calls};
 
 /// Default of `max`.
 const MAX: u64 = 3;
@@ -46,10 +46,13 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
 impl Matcher for NoLoop {
     fn judge(&self, evidence: &Evidence) -> Judgement {
         let calls = &evidence.trace.calls;
-        let found = self.in_a_row(calls).or_else(|| self.in_total(calls));
+        let found = self.find(calls, is_same);
         let Some((at, count, how)) = found else {
             if let Some(reason) = unreported_calls(&evidence.trace) {
                 return Ok(Verdict::undecided(reason));
+            }
+            if let Some((at, ..)) = self.find(calls, may_be_same) {
+                return Ok(Verdict::undecided(unknown_among(calls, at)));
             }
             let most = format::count(self.max, "time");
             return Ok(Verdict::met(match calls.len() {
@@ -70,14 +73,19 @@ impl Matcher for NoLoop {
 }
 
 impl NoLoop {
+    /// Returns the last of too many identical calls, how many there are, and where.
+    fn find(&self, calls: &[TracedCall], is_same: IsSame) -> Option<(usize, usize, &'static str)> {
+        self.in_a_row(calls, is_same).or_else(|| self.in_total(calls, is_same))
+    }
+
     /// Returns the last of too many identical calls in a row, and how many there are.
-    fn in_a_row(&self, calls: &[TracedCall]) -> Option<(usize, usize, &'static str)> {
+    fn in_a_row(&self, calls: &[TracedCall], is_same: IsSame) -> Option<(usize, usize, &'static str)> {
         let mut longest: Option<(usize, usize, &'static str)> = None;
         for at in 0..calls.len() {
             let parent = &calls[at].call.parent;
             // Calls from another conversation may come in between.
             let before = calls[..at].iter().rev().filter(|other| other.call.parent == *parent);
-            let count = 1 + before.take_while(|other| is_same(other, &calls[at])).count();
+            let count = 1 + before.take_while(|other| is_same(&other.call, &calls[at].call)).count();
             if count > self.max && longest.is_none_or(|(_, most, _)| count > most) {
                 longest = Some((at, count, "in a row"));
             }
@@ -86,19 +94,20 @@ impl NoLoop {
     }
 
     /// Returns the last of too many identical calls with the same result, and how many there are.
-    fn in_total(&self, calls: &[TracedCall]) -> Option<(usize, usize, &'static str)> {
+    fn in_total(&self, calls: &[TracedCall], is_same: IsSame) -> Option<(usize, usize, &'static str)> {
         let result = |traced: &TracedCall| traced.result.as_ref().map(|result| result.content.clone());
         calls.iter().enumerate().filter(|(_, traced)| traced.result.is_some()).find_map(|(at, traced)| {
-            let is_again = |other: &&TracedCall| is_same(other, traced) && result(other) == result(traced);
+            let is_again = |other: &&TracedCall| is_same(&other.call, &traced.call) && result(other) == result(traced);
             let count = calls.iter().filter(is_again).count();
             (count > self.max).then_some((at, count, "with the same result"))
         })
     }
 }
 
-/// Returns `true` if two calls have the same tool and the same arguments.
-fn is_same(one: &TracedCall, other: &TracedCall) -> bool {
-    (&one.call.name, &one.call.input, &one.call.parent) == (&other.call.name, &other.call.input, &other.call.parent)
+/// Returns the reason why it is not known whether the call `at` repeats others.
+fn unknown_among(calls: &[TracedCall], at: usize) -> String {
+    let mut alike = calls.iter().map(|traced| &traced.call).filter(|other| may_be_same(other, &calls[at].call));
+    alike.find_map(unknown_arguments).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -130,6 +139,21 @@ mod tests {
         assert_eq!(total.reason, "Bash(command=\"a\") was called 4 times with the same result");
         assert_eq!(finding(&["a", "b", "a", "b", "a", "c", "a"], Some(4)).status, Status::Met);
         assert_eq!(finding(&["a", "a"], Some(1)).status, Status::Unmet);
+    }
+
+    #[test]
+    fn calls_without_reported_arguments_may_differ() {
+        let status = |inputs: &[serde_json::Value]| {
+            let story = inputs.iter().fold(EvidenceBuilder::new(), |story, input| story.call("Bash", input.clone()));
+            let mut evidence = story.evidence();
+            evidence.trace.calls.iter_mut().for_each(|traced| traced.result.as_mut().unwrap().is_error = true);
+            [json!({"id": "a", "type": "no_loop"}), json!({"id": "a", "type": "retries_at_most", "max": 0})]
+                .map(|entry| judged(&entry, &evidence).status)
+        };
+        let (null, a) = (serde_json::Value::Null, json!({"command": "a"}));
+        assert_eq!(status(&[null.clone(), null.clone(), a.clone(), a.clone()]), [Status::Undecided, Status::Unmet]);
+        assert_eq!(status(&[null.clone(), a.clone()]), [Status::Met, Status::Undecided]);
+        assert_eq!(status(&[null, a.clone(), a.clone(), a.clone(), a]), [Status::Unmet; 2]);
     }
 
     #[test]

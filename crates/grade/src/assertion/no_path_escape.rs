@@ -4,7 +4,7 @@ use model::decode;
 use model::{Certainty, Diagnostic, Effect, Node, ToolCall, Touch, tool};
 
 use super::prelude::*;
-use crate::call_pattern::unknown_calls;
+use crate::call_pattern::unknown_targets;
 use crate::evidence::paths;
 use crate::reading::stray_character;
 use crate::verdict::without_sandbox;
@@ -196,7 +196,7 @@ impl Matcher for NoPathEscape {
             if let Some(verdict) = without_sandbox(evidence, &Need::Repository) {
                 return Ok(verdict.evidence(notes));
             }
-            if let Some(reason) = unknown_calls(&evidence.trace) {
+            if let Some(reason) = unknown_targets(&evidence.trace) {
                 return Ok(Verdict::undecided(reason).evidence(notes));
             }
             return Ok(Verdict::met(stayed(checked, unseen, found.as_deref())).evidence(notes));

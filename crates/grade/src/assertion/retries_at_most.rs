@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use model::{FaultReport, TracedCall};
 
 use super::prelude::*;
-use crate::call_pattern::unreported_calls;
+use crate::call_pattern::{IsSame, is_same, may_be_same, unknown_arguments, unreported_calls};
 
 pub(crate) const ASSERTION: Assertion = Assertion::written("retries_at_most", parse)
     .reported(Reported::ToolCalls)
@@ -34,15 +34,18 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
 impl Matcher for RetriesAtMost {
     fn judge(&self, evidence: &Evidence) -> Judgement {
         let requests = of_requests(&evidence.collected.faults);
-        let calls = of_calls(&evidence.trace.calls, false);
+        let calls = of_calls(&evidence.trace.calls, is_same, false);
         let is_over = |retries: Option<usize>| retries.is_some_and(|retries| retries > self.max);
         if !is_over(requests.map(|(_, retries)| retries))
             && !is_over(calls.map(|(_, retries)| retries))
-            && let Some((at, retries)) = of_calls(&evidence.trace.calls, true)
+            && let Some((at, retries)) = of_calls(&evidence.trace.calls, may_be_same, true)
             && is_over(Some(retries))
         {
-            let call = format::shortened(&evidence.trace.calls[at].call.summary());
-            let reason = format!("{call} was repeated, and it is not reported whether the calls before it failed");
+            let call = &evidence.trace.calls[at].call;
+            let reason = unknown_arguments(call).unwrap_or_else(|| {
+                let call = format::shortened(&call.summary());
+                format!("{call} may be a retry: not all arguments and results of the calls before it are reported")
+            });
             return Ok(Verdict::undecided(reason).at_call(&evidence.trace, at).place(&self.place));
         }
         let (most, what, at) = match (requests, calls) {
@@ -85,14 +88,13 @@ fn of_requests(faults: &[FaultReport]) -> Option<(u64, usize)> {
 
 /// Returns the call that was retried most often after it failed, and the number of its retries: identical calls, each
 /// of which follows a failed one. A call without a result has failed if `silence_is_failure`.
-fn of_calls(calls: &[TracedCall], silence_is_failure: bool) -> Option<(usize, usize)> {
+fn of_calls(calls: &[TracedCall], is_same: IsSame, silence_is_failure: bool) -> Option<(usize, usize)> {
     let has_failed = |traced: &TracedCall| traced.result.as_ref().map_or(silence_is_failure, |result| result.is_error);
     let mut longest = None;
     // The last of several identical calls, with the number of retries so far.
     let mut chains: Vec<(usize, usize)> = Vec::new();
     for (at, traced) in calls.iter().enumerate() {
-        let key = |at: usize| (&calls[at].call.name, &calls[at].call.input, &calls[at].call.parent);
-        match chains.iter_mut().find(|(last, _)| key(*last) == key(at)) {
+        match chains.iter_mut().find(|(last, _)| is_same(&calls[*last].call, &traced.call)) {
             Some((last, retries)) => {
                 *retries = if has_failed(&calls[*last]) { *retries + 1 } else { 0 };
                 *last = at;

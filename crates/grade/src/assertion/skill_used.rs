@@ -232,6 +232,8 @@ mod tests {
         assert_eq!(skill(new().calls_unreported()), (None, [Status::Unmet, Status::Undecided]));
         for (tool, input) in [
             ("Skill", json!({})),
+            ("Read", json!(null)),
+            ("Bash", json!(null)),
             ("Skill", json!("{\"skill\": \"gr")),
             ("Read", json!("{\"file_path\": \"/box/repo/.claude/ski")),
             ("Bash", json!("{\"command\": \"cat .cl")),
@@ -243,6 +245,7 @@ mod tests {
         let agent =
             |input: serde_json::Value| uses(new().call("Agent", input), Definition::SubAgent, "sub_agent", "reviewer");
         assert_eq!(agent(json!("{\"subagent_ty")), unknown);
+        assert_eq!(agent(json!(null)), unknown);
         assert_eq!(
             agent(json!({"message": "go"})),
             (Some(false), [Status::Unmet, Status::Met]),

@@ -177,6 +177,7 @@ pub fn arguments(name: &str) -> Option<&'static [&'static str]> {
 
 /// Names of shells in other agents, whose calls keep their names: in recorded answers, and over HTTP.
 const SHELLS: &[&str] = &[
+    "PowerShell",
     "bash",
     "exec",
     "exec_command",

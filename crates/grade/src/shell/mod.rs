@@ -306,6 +306,16 @@ mod tests {
             ("pytest -q", "timeout 30 pytest tests -q"),
             ("git push origin main", "if true; then git push -u origin main; fi"),
             ("jq", "cat x | xargs -n1 jq ."),
+            ("rm", "ls | xargs -I {} rm {}"),
+            ("rm -rf", "find . -name a -exec echo {} + -exec rm -rf {} \\;"),
+            ("curl", "eval 'curl example.com'"),
+            ("git push", "eval git push"),
+            ("git add", "su -c \"git add .\" bob"),
+            ("git pull", "sudo -nu bob -- git pull"),
+            ("git tag", "trap \"git tag x\" EXIT"),
+            ("make", "timeout -s KILL 2m time -p make"),
+            ("make", "chroot --userspec=a / make"),
+            ("git log", "flock /tmp/lock -c 'git log'"),
         ] {
             assert!(ran(wanted, line), "{wanted} in {line}");
         }
@@ -317,6 +327,9 @@ mod tests {
             ("git push", "echo 'git push'"),
             ("npm", "cat npmrc"),
             ("pytest tests/unit", "pytest tests/integration"),
+            ("git", "command -v git"),
+            ("rm", "find . -name rm"),
+            ("bob", "sudo -u bob git pull"),
         ] {
             assert!(!ran(wanted, line), "{wanted} in {line}");
         }

@@ -116,7 +116,7 @@ impl ScriptFiles {
             }
             let name = plain_name(program);
             if let Some(code) = code_of(name, rest).filter(|_| depth < MAX_DEPTH) {
-                return self.add(code, folder, depth + 1);
+                return self.add(&code, folder, depth + 1);
             }
             if TEST_RUNNERS.contains(&name) {
                 rest.iter().filter(|word| !word.starts_with('-')).for_each(|word| self.push(word, folder));

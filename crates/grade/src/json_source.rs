@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::format;
 use crate::given;
 use crate::reading::Reading;
-use crate::sandbox_file::{FileProbe, SandboxFile, too_large};
+use crate::sandbox_file::{self, FileProbe, SandboxFile};
 use crate::verdict::Verdict;
 
 /// Maximum number of places in an answer at which JSON may begin.
@@ -24,8 +24,10 @@ pub(crate) struct JsonSource {
 
 /// Result of looking for JSON.
 pub(crate) enum JsonLookup {
-    /// A value, and `true` if it was in a fenced block of the answer.
-    Value(Value, bool),
+    /// The value that is the whole source.
+    Value(Value),
+    /// The values in fenced blocks of the answer: the first one, and the others. Blocks without valid JSON are left out.
+    Blocks(Value, Vec<Value>),
     /// No valid JSON, with the reason and the content that was found.
     None { reason: String, actual: String },
 }
@@ -57,7 +59,7 @@ impl JsonSource {
 
     /// Finds the value. The error is the verdict if the source cannot be read.
     pub fn find(&self, evidence: &Evidence) -> Result<JsonLookup, Box<Verdict>> {
-        let Some(file) = &self.file else { return Ok(in_answer(evidence)) };
+        let Some(file) = &self.file else { return in_answer(evidence) };
         let path = &file.path;
         match file.probe(evidence)? {
             found_file @ (FileProbe::Nothing | FileProbe::Other(_)) => Ok(JsonLookup::None {
@@ -66,35 +68,44 @@ impl JsonSource {
             }),
             FileProbe::File(size, _, true) => {
                 let reason = format!("`{path}` has {size} bytes and was not read completely");
-                Err(Box::new(too_large(path, reason, evidence).place(&file.place)))
+                Err(Box::new(sandbox_file::too_large(path, reason, evidence).place(&file.place)))
             }
-            FileProbe::File(_, text, false) => Ok(match parsed(text.trim_start_matches('\u{feff}')) {
-                Ok(value) => JsonLookup::Value(value, false),
-                Err(error) => JsonLookup::None {
-                    reason: unreadable(&format!("`{path}`"), &error),
-                    actual: if text.is_empty() { "an empty file".to_owned() } else { format::quoted(text) },
-                },
-            }),
+            FileProbe::File(_, text, false) => match foreign_json::parse(text) {
+                Ok(value) => Ok(JsonLookup::Value(value)),
+                Err(error) => {
+                    let actual = if text.is_empty() { "an empty file".to_owned() } else { format::quoted(text) };
+                    unreadable(&format!("`{path}`"), &error, actual)
+                }
+            },
         }
     }
 }
 
-/// Finds JSON in the answer: all of it, otherwise a fenced block.
-pub(crate) fn in_answer(evidence: &Evidence) -> JsonLookup {
+/// Finds JSON in the answer: all of it, otherwise in fenced blocks. The error is the verdict if it is too large.
+pub(crate) fn in_answer(evidence: &Evidence) -> Result<JsonLookup, Box<Verdict>> {
     let answer: Cow<'_, str> = match given::output(&evidence.trace) {
         Some(Value::String(text)) => text.into(),
-        Some(value) if !value.is_null() => return JsonLookup::Value(value, false),
+        Some(value) if !value.is_null() => return Ok(JsonLookup::Value(value)),
         Some(_) | None => {
-            return JsonLookup::None { reason: "the agent gave no answer".into(), actual: "no answer".into() };
+            return Ok(JsonLookup::None { reason: "the agent gave no answer".into(), actual: "no answer".into() });
         }
     };
-    let error = match parsed(&answer) {
-        Ok(value) => return JsonLookup::Value(value, false),
+    let mut error = match foreign_json::parse(&answer) {
+        Ok(value) => return Ok(JsonLookup::Value(value)),
         Err(error) => error,
     };
-    match fenced(&answer).find_map(|block| parsed(block).ok()) {
-        Some(value) => JsonLookup::Value(value, true),
-        None => JsonLookup::None { reason: unreadable("the answer", &error), actual: format::quoted(&answer) },
+    let mut blocks = Vec::new();
+    for block in fenced(&answer) {
+        match foreign_json::parse(block) {
+            Ok(value) => blocks.push(value),
+            Err(wrong) if foreign_json::is_too_large(&wrong) => error = wrong,
+            Err(_) => {}
+        }
+    }
+    let mut blocks = blocks.into_iter();
+    match blocks.next().filter(|_| !foreign_json::is_too_large(&error)) {
+        Some(first) => Ok(JsonLookup::Blocks(first, blocks.collect())),
+        None => unreadable("the answer", &error, format::quoted(&answer)),
     }
 }
 
@@ -115,16 +126,17 @@ pub(crate) fn is_inside_answer(evidence: &Evidence) -> bool {
     })
 }
 
-/// Returns the reason why `subject` cannot be read as JSON.
-fn unreadable(subject: &str, error: &serde_json::Error) -> String {
+/// Returns what follows from the `error` of the parser about `subject`, whose content is `actual`.
+fn unreadable(subject: &str, error: &serde_json::Error, actual: String) -> Result<JsonLookup, Box<Verdict>> {
     match foreign_json::is_too_large(error) {
-        true => format!("{subject} is too large to be read as JSON: {error}"),
-        false => format!("{subject} is not valid JSON: {error}"),
+        true => Err(Box::new(Verdict::undecided(too_large(subject, error)))),
+        false => Ok(JsonLookup::None { reason: format!("{subject} is not valid JSON: {error}"), actual }),
     }
 }
 
-fn parsed(text: &str) -> Result<Value, serde_json::Error> {
-    foreign_json::parse(text)
+/// Returns the reason why it is not known whether `subject` is valid JSON.
+pub(crate) fn too_large(subject: &str, error: &serde_json::Error) -> String {
+    format!("{subject} has too many levels or values to be read as JSON: {error}")
 }
 
 /// Returns the contents of fenced blocks that are labelled as JSON or have no label.

@@ -393,8 +393,8 @@ impl Matcher for Expect {
             Target::Output | Target::Schema => actual.as_mut(),
         };
         if let Some(output) = output.filter(|output| self.parses_json && output.is_string()) {
-            match json_source::in_answer(evidence) {
-                json_source::JsonLookup::Value(value, _) => *output = value,
+            match json_source::in_answer(evidence)? {
+                json_source::JsonLookup::Value(value) | json_source::JsonLookup::Blocks(value, _) => *output = value,
                 json_source::JsonLookup::None { reason, .. } => {
                     let message = format!("{reason}, and `responseParser` is `json`");
                     let flaw = expect::Flaw::new(self.expectation.place(), message).actual(Some(output));

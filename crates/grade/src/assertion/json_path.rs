@@ -124,15 +124,21 @@ impl Matcher for AtPath {
             Some((value, _)) => format!("{} at `{path}`", display(value)),
             None => format!("something at `{path}`"),
         };
-        let value = match self.source.find(evidence)? {
+        let (first, others) = match self.source.find(evidence)? {
             JsonLookup::None { reason, actual } => {
                 let place = self.source.place().unwrap_or(&self.place);
                 return Ok(Verdict::unmet(reason, wanted, actual).place(place));
             }
-            JsonLookup::Value(value, _) => value,
+            JsonLookup::Value(value) => (value, Vec::new()),
+            JsonLookup::Blocks(first, others) => (first, others),
         };
+        let fits = |value: &&Value| match (path.find(value), &self.equals) {
+            (Ok(found), Some((equals, _))) => expect::same(found, equals),
+            (found, _) => found.is_ok(),
+        };
+        let value = std::iter::once(&first).chain(&others).find(fits).unwrap_or(&first);
         let place = &self.place;
-        Ok(match (path.find(&value), &self.equals) {
+        Ok(match (path.find(value), &self.equals) {
             (Err(missing), _) => {
                 let reason = format!("there is no `{path}` in {}", self.source.describe());
                 if !self.is_wanted {
@@ -204,6 +210,29 @@ mod tests {
         assert_eq!((finding.reason.as_str(), underlined(&finding).as_str()), ("`a` is 1", "null"));
         assert_eq!(finding_of(&json!({"json_path": "a", "equals": 1}), "{\"a\": true}").status, Status::Unmet);
         assert_eq!(finding_of(&json!({"json_path": "a", "equals": 1}), "{\"a\": 1.0}").status, Status::Met);
+    }
+
+    #[test]
+    fn each_block_of_an_answer_is_looked_at() {
+        let answer = "```json\n{\"a\": 1}\n```\nand\n```json\n{\"a\": 2, \"password\": \"x\"}\n```";
+        for rest in [json!({"json_path": "a", "equals": 1}), json!({"json_path": "a", "equals": 2})] {
+            assert_eq!(finding_of(&rest, answer).status, Status::Met, "{rest}");
+        }
+        assert_eq!(finding_of(&json!({"json_path": "a", "equals": 3}), answer).reason, "`a` is 1");
+        let absent = json!({"json_path": "password", "type": "json_path_not_exists"});
+        assert_eq!(finding_of(&absent, answer).reason, "`password` exists");
+    }
+
+    #[test]
+    fn json_that_is_too_deep_to_be_read_is_not_called_invalid() {
+        let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
+        assert_eq!(finding_of(&json!({"json_path": "a"}), &deep).status, Status::Undecided);
+        for fields in [json!({"type": "valid_json"}), json!({"type": "json_schema", "schema": {"type": "object"}})] {
+            let mut assertion = fields;
+            assertion["id"] = json!("a");
+            let finding = judged(&assertion, &EvidenceBuilder::new().answer(&deep).evidence());
+            assert_eq!(finding.status, Status::Undecided, "{}", finding.reason);
+        }
     }
 
     #[test]

@@ -2,12 +2,13 @@
 
 use expect::schema::{Patterns, Schema, SchemaError};
 use model::decode::Problems;
-use model::{Node, NodeKind, Source};
+use model::{Node, NodeKind, Source, foreign_json};
 use script::{DEFAULT_BUDGET, Regex};
 use serde_json::Value;
 
 use super::prelude::*;
 use crate::given;
+use crate::json_source::too_large;
 
 /// Number of mismatches that a finding lists in addition to the first.
 const SHOWN: usize = 8;
@@ -95,7 +96,8 @@ impl Matcher for JsonSchema {
             None => return Ok(self.not_json("the agent gave no answer", None)),
             Some(Value::String(answer)) => match value_of(&answer) {
                 Ok(value) => value,
-                Err(hint) => return Ok(self.not_json(&format::quoted(&answer), hint)),
+                Err(NotJson::TooLarge(reason)) => return Ok(Verdict::undecided(reason).place(&self.place)),
+                Err(NotJson::Other(hint)) => return Ok(self.not_json(&format::quoted(&answer), hint)),
             },
             Some(value) => value,
         };
@@ -129,18 +131,37 @@ impl JsonSchema {
     }
 }
 
-/// Parses the answer as JSON. The error is a hint if the answer is almost valid JSON.
-fn value_of(answer: &str) -> Result<Value, Option<String>> {
+/// Why an answer is not a value.
+enum NotJson {
+    /// It has too many levels or values to be read.
+    TooLarge(String),
+    /// It is not valid JSON, with a hint if it is almost valid.
+    Other(Option<String>),
+}
+
+/// Parses the answer as JSON.
+fn value_of(answer: &str) -> Result<Value, NotJson> {
     let text = answer.trim();
-    let whole = serde_json::from_str(text);
-    let Err(error) = whole else { return whole.map_err(|_| None) };
+    let because = |error: serde_json::Error, hint: Option<String>| match foreign_json::is_too_large(&error) {
+        true => NotJson::TooLarge(too_large("the answer", &error)),
+        false => NotJson::Other(hint),
+    };
+    let error = match foreign_json::parse(text) {
+        Ok(value) => return Ok(value),
+        Err(error) => error,
+    };
     match fenced(text) {
-        Some((inner, "")) => serde_json::from_str(inner).map_err(|error| Some(format!("in the code fence: {error}"))),
-        Some((inner, _)) if serde_json::from_str::<Value>(inner).is_ok() => {
-            Err(Some("the answer has JSON in a code fence, but also text around it".into()))
+        Some((inner, "")) => foreign_json::parse(inner).map_err(|error| {
+            let hint = format!("in the code fence: {error}");
+            because(error, Some(hint))
+        }),
+        Some((inner, _)) if foreign_json::parse(inner).is_ok() => {
+            Err(NotJson::Other(Some("the answer has JSON in a code fence, but also text around it".into())))
         }
-        _ if text.starts_with(['{', '[']) => Err(Some(error.to_string())),
-        _ => Err(None),
+        _ => {
+            let hint = text.starts_with(['{', '[']).then(|| error.to_string());
+            Err(because(error, hint))
+        }
     }
 }
 

@@ -22,6 +22,9 @@ pub(crate) const ASSERTION: Assertion = Assertion::written("valid_json", |readin
 pub(super) const OPTIONAL_PATH: Field =
     Field::optional("path", "string", "Path of the file in the agent's working directory.").or("the answer");
 
+/// What is said of an answer with valid JSON in a block.
+const BLOCK: &str = "a fenced block of the answer is valid JSON";
+
 /// Check that a source is valid JSON, or is not.
 #[derive(Debug)]
 pub(crate) struct ValidJson {
@@ -42,14 +45,13 @@ impl Matcher for ValidJson {
         let is_inside = self.is_contained && self.source.file.is_none() && json_source::is_inside_answer(evidence);
         let verdict = match (found, self.is_wanted) {
             (JsonLookup::None { .. }, true) if is_inside => Verdict::met(format!("{source} contains valid JSON")),
-            (JsonLookup::Value(_, is_fenced), true) => {
-                let place = if is_fenced { ", in a fenced block" } else { "" };
-                Verdict::met(format!("{source} is valid JSON{place}"))
-            }
+            (JsonLookup::Value(_), true) => Verdict::met(format!("{source} is valid JSON")),
+            (JsonLookup::Blocks(..), true) => Verdict::met(BLOCK),
             (JsonLookup::None { reason, actual }, true) => Verdict::unmet(reason, "valid JSON", actual),
-            (JsonLookup::Value(..), false) => {
+            (JsonLookup::Value(_), false) => {
                 Verdict::unmet(format!("{source} is valid JSON"), "text that is not valid JSON", "valid JSON")
             }
+            (JsonLookup::Blocks(..), false) => Verdict::unmet(BLOCK, "text that is not valid JSON", "valid JSON"),
             (JsonLookup::None { reason, .. }, false) => Verdict::met(reason),
         };
         Ok(verdict.place(self.source.place()))

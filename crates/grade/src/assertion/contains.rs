@@ -48,7 +48,7 @@ impl Matcher for Contains {
         let answer = evidence.trace.answer.as_deref();
         let text = answer.unwrap_or_default();
         let wanted = format::quoted(&self.text);
-        if !self.is_wanted && model::text::is_blank(text) && evidence.trace.calls.is_empty() {
+        if !self.is_wanted && model::text::is_blank(text) {
             return Ok(Verdict::undecided("the agent gave no answer").place(&self.place));
         }
         let verdict = match (folded::find(text, &self.text), self.is_wanted) {
@@ -145,11 +145,10 @@ mod tests {
         let finding = judged(&json!({"id": "a", "type": "contains", "text": "x"}), &EvidenceBuilder::new().evidence());
         assert_eq!((finding.status, finding.actual.as_deref()), (Status::Unmet, Some("no answer")));
         let denied = json!({"id": "a", "type": "not_contains", "text": "x"});
-        for silent in [EvidenceBuilder::new(), EvidenceBuilder::new().answer(" \n")] {
+        let only_acts = EvidenceBuilder::new().call("Bash", json!({})).answer("");
+        for silent in [EvidenceBuilder::new(), EvidenceBuilder::new().answer(" \n"), only_acts] {
             assert_eq!(judged(&denied, &silent.evidence()).status, Status::Undecided);
         }
-        let only_acts = EvidenceBuilder::new().call("Bash", json!({})).answer("");
-        assert_eq!(judged(&denied, &only_acts.evidence()).status, Status::Met);
     }
 
     #[test]

@@ -145,7 +145,7 @@ mod tests {
     fn without_a_repository_the_assertion_is_undecided() {
         let finding = finding_of(&json!({}), EvidenceBuilder::new());
         assert_eq!(finding.status, Status::Undecided);
-        assert_eq!(finding.reason, "there is no repository in the working directory");
+        assert_eq!(finding.reason, "there was no repository in the working directory when the agent began");
     }
 
     #[test]

@@ -1,13 +1,15 @@
 //! `pushed` and `not_pushed`: the agent pushed a branch with all its commits, or pushed nothing.
 
-use model::RepositoryChange;
+use model::{RepositoryChange, Trace};
 
 use super::branch_created::{NAME, PATTERN};
+use super::command_ran::{ran_by, shell_calls};
 use super::prelude::*;
 use super::repository_matcher::RepositoryMatcher;
 use crate::branch_name::{BranchName, branch_told};
 use crate::evidence::repository::{self, Changes, Push, short};
 use crate::example::{branch_out, commit_on, push_to};
+use crate::shell;
 
 pub(crate) const ASSERTION: Assertion = Assertion::written("pushed", |reading| parse(reading, true))
     .summary("The agent pushed a branch, and the remote has its last commit.")
@@ -40,6 +42,9 @@ pub(crate) const NEGATION: Assertion = Assertion::written("not_pushed", |reading
         || EvidenceBuilder::new().repository(|change| push_to(change, "main", "b2")),
     );
 
+/// The command that pushes.
+const PUSH: [&str; 2] = ["git", "push"];
+
 #[derive(Debug)]
 pub(crate) struct Pushed {
     pub name: Option<BranchName>,
@@ -51,9 +56,10 @@ fn parse(reading: &mut Reading<'_>, is_wanted: bool) -> Option<Arc<dyn Matcher>>
 }
 
 impl RepositoryMatcher for Pushed {
-    fn judge_change(&self, change: &RepositoryChange, _: &Evidence) -> Judgement {
-        let seen = repository::pushes(change);
+    fn judge_change(&self, change: &RepositoryChange, evidence: &Evidence) -> Judgement {
+        let mut seen = repository::pushes(change);
         if !self.is_wanted {
+            seen.unknown.extend(unseen_push(change, &evidence.trace));
             return self.absence(seen);
         }
         let pushes = self.about(change, &seen)?;
@@ -144,6 +150,26 @@ impl Pushed {
     }
 }
 
+/// Returns what is not known about a push to a place that is none of the remotes, so that nobody looked at it.
+pub(super) fn unseen_push(change: &RepositoryChange, trace: &Trace) -> Option<String> {
+    let known = || [&change.before, &change.after].into_iter().flat_map(|state| &state.remotes);
+    let is_known = |target: &str| known().any(|(name, remote)| name == target || remote.url == target);
+    shell_calls(trace).find_map(|(at, line)| {
+        let has_failed = trace.calls[at].result.as_ref().is_some_and(|result| result.is_error);
+        let ran = ran_by(&line);
+        if has_failed && ran.len() == 1 {
+            return None;
+        }
+        let targets =
+            ran.iter().filter(|words| shell::is_run_of(&PUSH.map(str::to_owned), words)).filter_map(|words| {
+                let arguments = words.iter().skip_while(|word| *word != PUSH[1]).skip(1);
+                arguments.into_iter().find(|word| !word.starts_with('-'))
+            });
+        let mut unseen = targets.filter(|target| target.contains(['/', ':']) && !is_known(target));
+        unseen.next().map(|target| format!("`{target}`, to which call {} pushes, is none of the remotes", at + 1))
+    })
+}
+
 /// Returns a hint if a remote may have refused the push because the agent is not signed in there.
 fn sign_in_hint(change: &RepositoryChange) -> Option<String> {
     let needs_sign_in = |url: &str| url.starts_with("https://") || url.starts_with("http://");
@@ -221,6 +247,22 @@ mod tests {
         assert_eq!(finding_of(&json!({}), back).status, Status::Met);
         assert_eq!(finding_of(&json!({"name": "feat/*"}), back).status, Status::Met);
         assert_eq!(finding_of(&json!({"name": "fix/*"}), back).reason, "no branch `fix/*` was pushed");
+    }
+
+    #[test]
+    fn a_push_to_a_place_that_is_no_remote_is_not_seen() {
+        let finding = |line: &str| {
+            let story = EvidenceBuilder::new().repository(|_| {}).call("Bash", json!({"command": line}));
+            judged(&json!({"id": "a", "type": "not_pushed"}), &story.evidence())
+        };
+        let unseen = finding("cd app && git push -f ../r.git main:new");
+        assert_eq!(
+            unseen.reason,
+            "what was pushed is unknown: `../r.git`, to which call 1 pushes, is none of the remotes"
+        );
+        for line in ["git push origin feat/x", "git push", "echo git push ../r.git"] {
+            assert_eq!(finding(line).status, Status::Met, "{line}");
+        }
     }
 
     #[test]

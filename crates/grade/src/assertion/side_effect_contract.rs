@@ -3,6 +3,7 @@
 use model::{Change, RepositoryChange, SideEffectContract, Status};
 
 use super::prelude::*;
+use super::pushed::unseen_push;
 use crate::evidence::repository::{self, Changes};
 use crate::example::{branch_out, push_to};
 use crate::verdict::NO_SANDBOX;
@@ -70,7 +71,12 @@ impl Matcher for Contract {
         let mut left = Changes { new: self.worktree(evidence), unknown: Vec::new() };
         if self.forbids_in_repository() {
             match repository::change(evidence) {
-                Ok(change) => self.repository(change, &mut left),
+                Ok(change) => {
+                    self.repository(change, &mut left);
+                    if !self.0.allow_new_remote_branches {
+                        left.unknown.extend(unseen_push(change, &evidence.trace));
+                    }
+                }
                 Err(verdict) if verdict.status == Status::Unmet => left.new.push(verdict.reason),
                 Err(undecided) => left.unknown.push(undecided.reason),
             }

@@ -20,7 +20,7 @@ pub(crate) fn change(evidence: &Evidence) -> Result<&RepositoryChange, Box<Verdi
             None => Ok(change),
         },
         None => {
-            let none = || Verdict::undecided("there is no repository in the working directory");
+            let none = || Verdict::undecided("there was no repository in the working directory when the agent began");
             Err(Box::new(without_sandbox(evidence, &Need::Repository).unwrap_or_else(none)))
         }
     }

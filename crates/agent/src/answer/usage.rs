@@ -13,6 +13,8 @@ const CACHE_READ: [&str; 3] = ["cache_read_input_tokens", "cache_read", "cacheRe
 const CACHE_WRITE: [&str; 3] = ["cache_creation_input_tokens", "cache_write", "cacheWrite"];
 /// Names for tokens read from a cache that are included in the input.
 const CACHED: [&str; 1] = ["cachedInputTokens"];
+/// Names for the sum of input and output.
+const TOTAL: [&str; 3] = ["total_tokens", "total", "totalTokens"];
 const REASONING: [&str; 3] = ["reasoning_tokens", "reasoning", "reasoningTokens"];
 /// Names for the cost in US dollars.
 pub(crate) const COST: [&str; 2] = ["cost_usd", "costUsd"];
@@ -40,6 +42,7 @@ fn whole_number(value: &Value) -> Option<u64> {
 pub(crate) struct Count {
     input: Option<u64>,
     output: Option<u64>,
+    total: Option<u64>,
     cache_read: Option<u64>,
     cache_write: Option<u64>,
     /// Part of the input that was read from a cache.
@@ -68,6 +71,7 @@ impl Count {
         let keep = |old: &mut Option<u64>, new: Option<u64>| *old = new.or(*old);
         keep(&mut self.input, first(&INPUT));
         keep(&mut self.output, first(&OUTPUT));
+        keep(&mut self.total, first(&TOTAL));
         keep(&mut self.cache_read, first(&CACHE_READ));
         keep(&mut self.cache_write, first(&CACHE_WRITE));
         let cached = within(["prompt_tokens_details", "input_tokens_details"], "cached_tokens");
@@ -88,6 +92,7 @@ impl Count {
         };
         sum(&mut self.input, step.input);
         sum(&mut self.output, step.output);
+        sum(&mut self.total, step.total);
         sum(&mut self.cached, step.cached);
         sum(&mut self.reasoning, step.reasoning);
     }
@@ -97,12 +102,14 @@ impl Count {
         *self == Self::default()
     }
 
+    /// Returns the usage. A missing input or output follows from the total, and an output has at least its reasoning.
     pub(crate) fn usage(&self) -> Usage {
         let known = [self.input, self.output, self.cache_read, self.cache_write, self.cached, self.reasoning];
+        let rest = |known: Option<u64>| Some(self.total?.saturating_sub(known?));
         let cached = self.cached.unwrap_or(0);
         let tokens = known.iter().any(Option::is_some).then(|| Tokens {
-            input: self.input.unwrap_or(0).saturating_sub(cached),
-            output: self.output.unwrap_or(0),
+            input: self.input.or_else(|| rest(self.output)).unwrap_or(0).saturating_sub(cached),
+            output: self.output.or_else(|| rest(self.input)).or(self.reasoning).unwrap_or(0),
             cache_read: self.cache_read.unwrap_or(0).saturating_add(cached),
             cache_write: self.cache_write.unwrap_or(0),
             reasoning: self.reasoning,
@@ -134,6 +141,8 @@ mod tests {
             json!({"usage": {"promptTokens": 3, "completionTokens": 4}}),
             json!({"prompt_eval_count": 3, "eval_count": 4}),
             json!({"usage": {"input": 3.0, "output": 4, "cost_usd": 0.5}}),
+            json!({"usage": {"input": 3, "total": 7}}),
+            json!({"usage": {"total_tokens": 7, "completion_tokens": 4}}),
         ] {
             assert_eq!(tokens(&form), plain, "{form}");
         }

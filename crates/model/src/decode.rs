@@ -43,6 +43,16 @@ impl<'a> Fields<'a> {
         }
     }
 
+    /// Like [`of`](Self::of), for a value that can have other `forms`, such as `a string or a map`.
+    pub fn of_either(node: &'a Node, what: &'a str, forms: &str, problems: &mut Problems) -> Option<Self> {
+        let known = problems.len();
+        let fields = Self::of(node, what, problems);
+        for problem in problems.iter_mut().skip(known) {
+            problem.message = problem.message.replacen("must be a map", &format!("must be {forms}"), 1);
+        }
+        fields
+    }
+
     /// Accepts multi-word keys in snake case and in camel case: `argsMatch` is `args_match`.
     pub fn in_either_case(self) -> Self {
         Self { either_case: true, ..self }
@@ -300,6 +310,9 @@ impl<'a> Fields<'a> {
             return self.refuse_all(&unknown, severity, problems);
         }
         for name in unknown {
+            if main_key::completes_list(self.entries, name, problems) {
+                continue;
+            }
             let problem = self.unknown(name);
             match others.iter().find(|(key, _)| *key == name.value) {
                 Some((key, advice)) => {
@@ -488,6 +501,9 @@ pub fn any_text(node: &Node, what: &str, problems: &mut Problems) -> Option<Stri
         let written = node.source.text.get(node.span.start()..node.span.end()).unwrap_or_default();
         let is_filled = written.contains("{{");
         problem = problem.help(if is_filled { "put the value of the column in quotes" } else { "put it in quotes" });
+    }
+    if matches!(node.kind, NodeKind::Null) && main_key::is_comment(node) {
+        problem = problem.help("`#` after a space begins a comment: put the text in quotes if it is part of it");
     }
     problems.push(problem);
     None

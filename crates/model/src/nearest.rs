@@ -27,8 +27,9 @@ pub fn nearest<'a>(written: &str, candidates: impl IntoIterator<Item = &'a str>)
             let longest = wanted.chars().count().max(folded.chars().count());
             let parts = if is_bare { 4 } else { 3 };
             let is_last_word = || candidate.rsplit(['-', '_']).next().is_some_and(|word| fold(word) == *wanted);
-            let near =
-                distance * parts <= longest || (wanted.len() >= 3 && (folded.starts_with(wanted) || is_last_word()));
+            // In a date or a version, each digit matters.
+            let is_close = distance * parts <= longest && (distance < 2 || wanted.contains(char::is_alphabetic));
+            let near = is_close || (wanted.len() >= 3 && (folded.starts_with(wanted) || is_last_word()));
             // Its last words, such as `user_contains` of `last_user_contains`, are closer than other words of that length.
             let is_end = written.contains('_') && candidate.ends_with(&format!("_{written}"));
             let distance = if is_end { 1 } else { distance };

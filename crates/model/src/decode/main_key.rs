@@ -1,6 +1,7 @@
-//! Advice about a text in the place of a map, or of a list of maps, and about the rest of a text that became a key.
+//! Advice about a text in the place of a map, or of a list of maps, and about the rest of a text that became a key or a
+//! comment.
 
-use crate::{Node, NodeKind, Spanned};
+use crate::{Diagnostic, Node, NodeKind, Spanned};
 
 /// Lists of maps, each with the main key of an item.
 const OF_MAPS: [(&str, &str); 6] = [
@@ -40,3 +41,34 @@ pub fn is_rest_of_text(name: &Spanned<String>, value: &Node) -> bool {
 
 /// Advice about such a key.
 pub const QUOTE_COMMA: &str = "put a text that has a comma in quotes";
+
+/// Returns `true` for an empty value that is followed by a comment without a space, such as `#general`.
+pub(super) fn is_comment(node: &Node) -> bool {
+    let after = node.source.text.get(node.span.start()..).and_then(|rest| rest.lines().next());
+    let written = after.and_then(|line| line.split_once(" #")).map(|(before, comment)| (before.trim_end(), comment));
+    written.is_some_and(|(before, comment)| {
+        (before.is_empty() || before.ends_with(':')) && comment.starts_with(char::is_alphanumeric)
+    })
+}
+
+/// Returns `true` if the key `name` is a further item of a text in the place of a list: `tags: a, b` in `{ }`. The report
+/// about the list then has all items.
+pub(super) fn completes_list(
+    entries: &[(Spanned<String>, Node)],
+    name: &Spanned<String>,
+    problems: &mut [Diagnostic],
+) -> bool {
+    let Some(at) = entries.iter().position(|(key, value)| key.span == name.span && is_rest_of_text(key, value)) else {
+        return false;
+    };
+    let Some(first) = entries[..at].iter().rposition(|(_, value)| value.as_str().is_some()) else { return false };
+    let place = entries[first].1.excerpt();
+    let is_about_list = |problem: &&mut Diagnostic| {
+        problem.source.as_ref() == Some(&place) && problem.message.contains("must be a list")
+    };
+    let Some(problem) = problems.iter_mut().find(is_about_list) else { return false };
+    let others = entries[first + 1..=at].iter().map(|(key, _)| key.value.as_str());
+    let items: Vec<&str> = entries[first].1.as_str().into_iter().chain(others).collect();
+    problem.help = vec![format!("write `[{}]`", items.join(", "))];
+    true
+}

@@ -6,6 +6,7 @@ mod applies;
 pub mod calibration;
 mod configuration;
 mod configured;
+mod models;
 mod table;
 mod variables;
 
@@ -31,6 +32,7 @@ use crate::shard::{self, ShardArg};
 
 pub(crate) use self::configured::configured;
 pub use self::configured::{GITHUB, TERMINAL, misspelt_limit, reports};
+use self::models::{replaced_model, split_model, unknown_agent, unused_model};
 pub use self::table::{SETTINGS, Setting};
 pub use self::variables::reference;
 
@@ -405,7 +407,7 @@ fn settings(args: &Overrides, typed: &Typed, session: &Session, problems: &mut V
         split_model(written, is_agent)
     };
     let models: Vec<(Option<String>, String)> = args.arms.model.iter().map(&mut model).collect();
-    problems.extend(replaced_model(&models));
+    problems.extend(replaced_model(&models).or_else(|| unused_model(&models, &args.arms.agent, &configured)));
     runner::Settings {
         embedded: session.agents.clone(),
         requires_integrity: requirements(args, project).contains(&Requirement::Integrity),
@@ -565,44 +567,6 @@ fn cores() -> usize {
 fn source_repo(written: &str, cwd: &Path) -> String {
     let folder = Some(cwd.join(written)).filter(|folder| !written.contains("://") && folder.is_dir());
     folder.map_or_else(|| written.to_owned(), |folder| folder.to_string_lossy().into_owned())
-}
-
-/// Reports a `--model` whose text before the `=` looks like an agent's name but is not one.
-fn unknown_agent(
-    written: &str,
-    is_agent: impl Fn(&str) -> bool,
-    own: &[std::sync::Arc<agent::Configured>],
-) -> Option<Diagnostic> {
-    let (agent, _) = written.split_once('=')?;
-    let is_name = |text: &str| text.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_".contains(letter));
-    if !is_name(agent) || is_agent(agent) {
-        return None;
-    }
-    let built_in = agent::AGENTS.iter().map(|agent| agent.name());
-    let names: Vec<&str> = built_in.chain(own.iter().map(|agent| agent.name.as_str())).collect();
-    let problem = Diagnostic::error(format!("unknown agent `{agent}` in `--model {written}`"));
-    Some(problem.suggest(model::nearest(agent, names.iter().copied())).help(format!("agents: {}", names.join(", "))))
-}
-
-/// Returns a warning about the first of `models` that a later one for the same agents replaces.
-fn replaced_model(models: &[(Option<String>, String)]) -> Option<Diagnostic> {
-    let is_replaced = |(index, (agent, model)): &(usize, &(Option<String>, String))| {
-        let mut later = models[index + 1..].iter();
-        later.any(|(other, another)| other == agent && another != model)
-    };
-    let (_, (agent, model)) = models.iter().enumerate().find(is_replaced)?;
-    let whose = agent.as_ref().map_or_else(String::new, |agent| format!(" of `{agent}`"));
-    let problem = Diagnostic::warning(format!("the model `{model}`{whose} is not used: a later one replaces it"));
-    Some(problem.help("a run has one model for each agent: run twice, and compare the two runs"))
-}
-
-/// Splits `agent=model`; otherwise returns only the model. A model whose name contains `=` must follow an agent's
-/// name.
-fn split_model(written: &str, is_agent: impl Fn(&str) -> bool) -> (Option<String>, String) {
-    match written.split_once('=') {
-        Some((agent, model)) if is_agent(agent) => (Some(agent.to_owned()), model.to_owned()),
-        _ => (None, written.to_owned()),
-    }
 }
 
 #[cfg(test)]

@@ -20,7 +20,9 @@ impl Planner<'_> {
             .iter()
             .rev()
             .find(|(name, _)| {
-                name.as_deref().is_none_or(|name| name == agent.name() || agent.description().aliases.contains(&name))
+                name.as_deref().is_none_or(|name| {
+                    [agent.name(), written].contains(&name) || agent.description().aliases.contains(&name)
+                })
             })
             .map(|(_, model)| model.clone());
         let is_given = given.is_some();

@@ -154,6 +154,23 @@ fn a_default_model_applies_only_to_the_agent_it_is_configured_for() {
 }
 
 #[test]
+fn a_model_for_one_agent_names_it_as_the_project_does_or_by_its_type() {
+    let node = Node::from_json(&json!({"type": "gemini"}), &Source::new("trialrun.yaml", ""));
+    let (name, directory) = ("mine".to_owned(), "/".into());
+    let own = Arc::new(agent::Configured { name, node, directory, is_filled: true, is_of_suite: false });
+    let given = |owner: &str| {
+        let models = vec![(Some(owner.to_owned()), "a-model".to_owned())];
+        let arms = ArmSettings { agents: vec!["mine".into()], models, ..ArmSettings::default() };
+        let configured = std::iter::once(own.clone()).collect();
+        self::models(&Settings { arms, configured, ..Settings::default() }, (None, None)).0.remove(0)
+    };
+    for owner in ["mine", "gemini"] {
+        assert_eq!(given(owner).as_deref(), Some("a-model"));
+    }
+    assert_eq!(given("codex"), None);
+}
+
+#[test]
 fn a_model_that_its_agent_cannot_use_is_an_error() {
     let with = |agent: &str, model: &str| Settings {
         arms: ArmSettings { agents: vec![agent.into()], models: vec![(None, model.into())], ..ArmSettings::default() },

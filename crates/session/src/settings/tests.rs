@@ -112,6 +112,19 @@ fn adversaries_neither_record_nor_replay_whatever_the_project_says() {
 }
 
 #[test]
+fn a_model_for_an_agent_that_the_run_does_not_have_causes_a_warning() {
+    let models = [(Some("claude".to_owned()), "a".to_owned()), (None, "b".to_owned())];
+    let unused = |agents: &[&str]| {
+        let agents: Vec<String> = agents.iter().map(|agent| (*agent).to_owned()).collect();
+        unused_model(&models, &agents, &[]).map(|problem| problem.message)
+    };
+    assert_eq!(unused(&["fake"]).as_deref(), Some("the model `a` is not used: the run has no agent `claude`"));
+    for fine in [&[][..], &["fake", "claude-code"], &["claude"]] {
+        assert_eq!(unused(fine), None);
+    }
+}
+
+#[test]
 fn a_model_that_a_later_one_replaces_causes_a_warning() {
     let split = |written: &&str| split_model(written, |name| name == "fake");
     let replaced = |written: &[&str]| replaced_model(&written.iter().map(split).collect::<Vec<_>>());

@@ -11,8 +11,15 @@ use crate::overrides::Overrides;
 /// Common prefix of their names.
 const PREFIX: &str = "TRIALRUN_";
 
-/// Variables that this program reads but that are not settings.
-const OTHERS: [&str; 4] = ["TRIALRUN_CLAUDE", "TRIALRUN_LOG", "TRIALRUN_LOG_FILE", "TRIALRUN_NO_NAMESPACE"];
+/// Variables that this program or its GitHub Action reads but that are not settings.
+const OTHERS: [&str; 6] = [
+    "TRIALRUN_BASELINE",
+    "TRIALRUN_BASELINE_RUN",
+    "TRIALRUN_CLAUDE",
+    "TRIALRUN_LOG",
+    "TRIALRUN_LOG_FILE",
+    "TRIALRUN_NO_NAMESPACE",
+];
 
 /// Returns the command line with additional settings from environment variables. An empty variable counts as not set.
 ///
@@ -26,7 +33,7 @@ pub fn added_to(line: &Overrides, environment: &BTreeMap<String, String>) -> Res
         let target = if (setting.is_typed)(line) { &mut overridden } else { &mut args };
         put(target, text).map_err(|wanted| {
             Error::usage(format!("invalid value `{text}` for the `{name}` variable"))
-                .hint(format!("write {}", wanted.trim_start_matches("write ")))
+                .hint(if wanted.contains("write ") { wanted } else { format!("write {wanted}") })
         })?;
     }
     Ok(args)
@@ -47,9 +54,18 @@ pub fn misspelt(environment: &BTreeMap<String, String>) -> Vec<Diagnostic> {
         .filter(|name| !crate::hooks::is_hook_variable(name));
     let problem = |name: &String| {
         // If a name is not similar to any other, it may belong to another program.
-        let near = nearest(name.strip_prefix(PREFIX)?, known().filter_map(|one| one.strip_prefix(PREFIX)))?;
-        let near = format!("{PREFIX}{near}");
-        Some(Diagnostic::warning(format!("unknown variable `{name}`")).suggest(Some(&near)))
+        let own = name.strip_prefix(PREFIX)?;
+        let problem = Diagnostic::warning(format!("unknown variable `{name}`"));
+        if let Some(setting) = SETTINGS.iter().find(|setting| setting.name.eq_ignore_ascii_case(own)) {
+            if let Some(right) = setting.variables.first() {
+                return Some(problem.suggest(Some(right)));
+            }
+            let place = setting.flag.map(|flag| format!("the option `{flag}`"));
+            let place = place.or_else(|| setting.key.map(|key| format!("`{key}` in the configuration")));
+            return Some(problem.help(format!("`{}` is set by {}", setting.name, place?)));
+        }
+        let near = nearest(own, known().filter_map(|one| one.strip_prefix(PREFIX)))?;
+        Some(problem.suggest(Some(&format!("{PREFIX}{near}"))))
     };
     unknown.filter_map(problem).collect()
 }
@@ -135,9 +151,13 @@ mod tests {
     #[test]
     fn an_unknown_variable_is_reported_with_the_nearest_name() {
         let problems =
-            misspelt(&environment(&[("TRIALRUN_JOB", "4"), ("TRIALRUN_CLAUDE", "x"), ("TRIALRUN_ZZZZ", "x")]));
+            misspelt(&environment(&[("TRIALRUN_JOB", "4"), ("TRIALRUN_BASELINE", "x"), ("TRIALRUN_ZZZZ", "x")]));
         assert_eq!(problems.len(), 1);
         assert_eq!(problems[0].message, "unknown variable `TRIALRUN_JOB`");
         assert_eq!(problems[0].help, ["did you mean `TRIALRUN_JOBS`?"]);
+        let help = |name: &str| misspelt(&environment(&[(name, "x")])).remove(0).help;
+        assert_eq!(help("TRIALRUN_SEED"), ["`seed` is set by the option `--seed`"]);
+        assert_eq!(help("TRIALRUN_SKILLS_DIR"), ["`skills_dir` is set by `skills_dir` in the configuration"]);
+        assert_eq!(help("TRIALRUN_TOKEN_BUDGET"), ["did you mean `TRIALRUN_MAX_TOTAL_TOKENS`?"]);
     }
 }

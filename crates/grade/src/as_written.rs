@@ -63,6 +63,16 @@ pub(crate) fn last_line_break(text: &str, place: Excerpt) -> Option<Diagnostic> 
     })
 }
 
+/// Arguments whose names hardly occur before `=` in a command or an address.
+const ARGUMENTS: [&str; 5] = ["command", "file_path", "content", "old_string", "new_string"];
+
+/// Returns the warning about an expression for the arguments of a call as JSON that is written as `NAME=VALUE`.
+pub(crate) fn argument(text: &str, place: Excerpt) -> Option<Diagnostic> {
+    let (name, value) = text.split_once(['=', ':']).filter(|(name, _)| ARGUMENTS.contains(name))?;
+    let problem = Diagnostic::warning(format!("`{text}` is a regular expression for the arguments as JSON")).at(place);
+    Some(problem.help(format!("write a map of arguments: `{{ {name}: \"{}\" }}`", value.trim())))
+}
+
 /// Returns the warning about an expression in slashes where these have no meaning. `help` says what to write.
 pub(crate) fn slashes(written: &str, place: Excerpt, help: &str) -> Option<Diagnostic> {
     (model::is_in_slashes(written) || model::wrong_flag(written).is_some()).then(|| {

@@ -195,6 +195,8 @@ impl<'a> Reading<'a> {
                 } else if serde_json::from_str::<serde_json::Map<_, Value>>(&text).is_ok() {
                     let problem = node.warning("this JSON is a regular expression for the arguments as text");
                     self.problems.push(problem.help("write a map of arguments: `{ NAME: VALUE }`"));
+                } else {
+                    self.problems.extend(as_written::argument(&text, node.excerpt()));
                 }
                 Some(vec![ArgumentPattern {
                     name: None,

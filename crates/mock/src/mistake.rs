@@ -91,6 +91,14 @@ impl<'a> Scope<'a> {
     /// Returns the mistakes in the placeholders of `text`.
     pub fn check_text(&self, text: &str) -> Vec<Mistake> {
         let mut mistakes = self.check_single_braces(text);
+        mistakes.extend(text.trim().strip_prefix("file://").filter(|path| !path.contains(char::is_whitespace)).map(
+            |path| Mistake {
+                written: text.trim().to_owned(),
+                message: format!("`file://{path}` would be sent as it is, and no file is read"),
+                suggestion: Some(format!("{{{{file:{path}}}}}")),
+                is_doubtful: true,
+            },
+        ));
         let mut rest = text;
         while let Some((before, after)) = rest.split_once("{{") {
             let (mistake, next) = match Placeholder::first(after) {

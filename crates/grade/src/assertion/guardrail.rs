@@ -53,9 +53,10 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
     let rules: Vec<(String, bool)> = forbidden.chain(demanded?.into_iter().map(|rule| (rule, false))).collect();
     if rules.is_empty() && reading.problems.len() == known {
         let node = reading.fields.node();
-        reading
-            .problems
-            .push(node.error("a guardrail needs at least one rule").help("its fields are must_not and must"));
+        reading.problems.push(
+            node.error("a guardrail needs at least one rule, under `must_not` or `must`")
+                .of_missing(&["must_not", "must"]),
+        );
         return None;
     }
     Some(matcher::judged(Guardrail { rules }))

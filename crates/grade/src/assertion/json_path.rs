@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::prelude::*;
 use super::valid_json::OPTIONAL_PATH;
+use crate::as_written;
 use crate::json_path::{JsonPath, Missing};
 use crate::json_source::{JsonLookup, JsonSource};
 
@@ -74,6 +75,10 @@ fn parse(reading: &mut Reading<'_>, is_wanted: bool) -> Option<Arc<dyn Matcher>>
         let problem = Diagnostic::warning(format!("`{}` is a key of the value here, not an operator", key.value));
         let help = "`equals` is compared as it is; the assertion `expect` has operators";
         reading.problems.push(problem.at(value.source.excerpt(key.span)).help(help));
+    }
+    if let Some((Value::String(text), place)) = &equals {
+        let help = "`equals` is compared as it is; the assertion `expect` has expressions";
+        reading.problems.extend(as_written::expression(text, place.excerpt(), help));
     }
     let (path, place) = path?;
     Some(Arc::new(AtPath { source: source?, path, place, is_wanted, equals }))

@@ -21,7 +21,7 @@ pub(crate) const ASSERTION: Assertion = Assertion::written("tool_call_sequence",
             .or("`false`"),
         CAPTURE_MAX_CHARS,
     ])
-    .parameters(&[Parameter::Map("sequence")])
+    .parameters(&[Parameter::Value("sequence")])
     .pass(
         || {
             json!({"id": "asks-before-it-commits", "type": "tool_call_sequence", "sequence": [

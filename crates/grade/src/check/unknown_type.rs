@@ -20,7 +20,7 @@ pub(super) fn unknown_type(written: &str) -> Diagnostic {
         return problem.help(format!("there is {found} in it: write `TYPE: …` with an ordinary colon and space"));
     }
     if let Some((kind, rest)) = written.split_once([' ', ':']).filter(|(kind, _)| find(kind).is_some()) {
-        let right = format!("{kind}: {}", rest.trim());
+        let right = format!("{kind}: {}", rest.trim_start_matches([' ', '=']).trim_end());
         return problem.help(format!("write `{right}` without quotes around it"));
     }
     let name = snake_case(written).replace('-', "_");

@@ -106,7 +106,12 @@ fn report(mistakes: impl IntoIterator<Item = Mistake>, source: &Source, span: Sp
         });
         let severity = if mistake.is_doubtful { Severity::Warning } else { Severity::Error };
         let problem = Diagnostic { severity, ..Diagnostic::error(mistake.message) };
-        let problem = problem.at(source.excerpt(place)).suggest(mistake.suggestion.as_deref());
+        // YAML reads a placeholder without quotes as a map.
+        let suggestion = mistake.suggestion.map(|right| match part == mistake.written && right.starts_with("{{") {
+            true => format!("\"{right}\""),
+            false => right,
+        });
+        let problem = problem.at(source.excerpt(place)).suggest(suggestion.as_deref());
         if !problems.contains(&problem) {
             problems.push(problem);
         }

@@ -36,6 +36,17 @@ pub(super) fn check(required: &Node, properties: Option<&Node>, is_optional: boo
     for (name, value) in arguments {
         let schema = properties.and_then(|properties| properties.get(&name.value));
         match &value.kind {
+            NodeKind::Map(inner)
+                if let [(key, kind)] = inner.as_slice()
+                    && key.value == "type"
+                    && let Some(kind) = kind.as_str().filter(|kind| TYPES.contains(kind))
+                    && schema.is_none_or(|schema| schema.get("properties").is_none()) =>
+            {
+                let name = &name.value;
+                let problem =
+                    value.warning(format!("a map stands for arguments within `{name}`, and not for a schema"));
+                problems.push(problem.help(format!("write `{name}: {kind}`")));
+            }
             NodeKind::Map(_) => check(value, schema.and_then(|schema| schema.get("properties")), is_optional, problems),
             NodeKind::List(items) => {
                 items.iter().for_each(|item| check_value(&name.value, item, schema, is_optional, problems));

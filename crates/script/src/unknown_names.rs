@@ -16,7 +16,7 @@ use oxc_ast::ast::{
     Argument, AssignmentExpression, AssignmentTarget, BindingPattern, CallExpression, Expression, ForOfStatement,
     ForStatementLeft, FormalParameter, FormalParameters, Function, IdentifierReference, ImportDeclaration,
     ImportDeclarationSpecifier, ObjectPropertyKind, Program, StaticMemberExpression, StringLiteral,
-    TSGlobalDeclaration, UnaryExpression, UnaryOperator, VariableDeclarator,
+    TSGlobalDeclaration, TemplateLiteral, UnaryExpression, UnaryOperator, VariableDeclarator,
 };
 use oxc_ast_visit::{Visit, walk};
 use oxc_semantic::{ScopeFlags, Scoping, SemanticBuilder};
@@ -653,6 +653,11 @@ impl<'a> Visit<'a> for Finder<'_> {
             self.found.tested.insert(name.name.to_string());
         }
         walk::walk_unary_expression(self, expression);
+    }
+
+    fn visit_template_literal(&mut self, template: &TemplateLiteral<'a>) {
+        self.check_filled(template);
+        walk::walk_template_literal(self, template);
     }
 
     fn visit_string_literal(&mut self, text: &StringLiteral<'a>) {

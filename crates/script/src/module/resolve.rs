@@ -190,7 +190,8 @@ fn explain(error: &ResolveError, directory: &Path, specifier: &str) -> Unresolve
                 }
                 false => format!("install it: `npm install {package}` in this directory or one above it"),
             };
-            let what = if is_alias { format!("`{specifier}`") } else { format!("the package `{package}`") };
+            let is_part = near == Some(package);
+            let what = if is_alias || is_part { format!("`{specifier}`") } else { format!("the package `{package}`") };
             unresolved(format!("cannot find {what}"), Some(help))
         }
         ResolveError::PackagePathNotExported { subpath, .. } => unresolved(

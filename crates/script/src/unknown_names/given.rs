@@ -4,7 +4,7 @@
 use model::{Diagnostic, Span};
 use oxc_ast::ast::{
     Argument, ArrowFunctionBody, ArrowFunctionExpression, CallExpression, Expression, Function, ObjectPropertyKind,
-    ReturnStatement,
+    ReturnStatement, TemplateLiteral,
 };
 use oxc_ast_visit::Visit;
 use oxc_semantic::ScopeFlags;
@@ -125,8 +125,17 @@ impl Finder<'_> {
             ));
         }
         // An object may be a message.
-        if given.first().is_some_and(|first| kind(first) == Some("an object")) {
-            return None;
+        if let Some(Expression::ObjectExpression(object)) = given.first() {
+            let may_be_text = |property: &ObjectPropertyKind<'_>| match property {
+                ObjectPropertyKind::ObjectProperty(property) => {
+                    property.key.static_name().is_none_or(|name| ["text", "message", "content"].contains(&&*name))
+                }
+                ObjectPropertyKind::SpreadProperty(_) => true,
+            };
+            let has_text = object.properties.iter().any(may_be_text);
+            let problem = Diagnostic::error(format!("{TAKES}, and this object has no `text`"));
+            let problem = problem.help("write the text alone, or `persona.says(\"text\")`");
+            return (!has_text).then(|| (span(object.span), problem));
         }
         not_text(TAKES, given.first(), callee)
     }
@@ -140,6 +149,16 @@ impl Finder<'_> {
                 Some((span(agent.span()), problem.help("write `await agent.send(persona.says(\"text\"))`")))
             }
             None => not_text(TAKES, given.first(), callee),
+        }
+    }
+
+    /// Reports a reply in a template, where it is not its text.
+    pub(super) fn check_filled(&mut self, template: &TemplateLiteral<'_>) {
+        let replies = template.expressions.iter().filter(|value| self.is_role(value, Role::Reply));
+        let replies: Vec<Span> = replies.map(|value| span(value.span())).collect();
+        for span in replies {
+            let problem = Diagnostic::warning("a reply in a template is `[object Object]`, and not its text");
+            self.found.others.push(UnknownName { span, problem: problem.help("write its `.text`"), global: None });
         }
     }
 

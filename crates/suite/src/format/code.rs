@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use model::decode::{Fields, Problems};
-use model::{Case, Code, Diagnostic, DiagnosticKind, Excerpt, Node, NodeKind, Source};
+use model::{Case, Code, Diagnostic, DiagnosticKind, Excerpt, Node, NodeKind, Severity, Source};
 use script::{Call, ScriptError, Tests, Value, Written};
 
 use super::scenario::{fixtures_of, quarantine, skip};
@@ -88,6 +88,7 @@ fn cases(path: &Path, source: &Source, tests: &Tests, library: &Library, problem
     let unexported: Vec<&Written> = tests.others.iter().filter(of_file).collect();
     let callee = |one: &Written| one.call.as_ref().map(|call| call.callee);
     // One call defines all scenarios of `scenario.each`.
+    let mut unused = Problems::new();
     for made_there in unexported.chunk_by(|one, next| callee(one) == callee(next)) {
         let message = match made_there {
             [one] => format!("the scenario `{}` is not exported, so it does not run", one.name),
@@ -95,13 +96,18 @@ fn cases(path: &Path, source: &Source, tests: &Tests, library: &Library, problem
         };
         let place = made_there.iter().find_map(|one| one.call.as_ref()).map(Call::excerpt);
         let problem = Diagnostic::warning(message).help("write `export` before it");
-        problems.push(Diagnostic { source: place, ..problem });
+        unused.push(Diagnostic { source: place, ..problem });
     }
     if tests.scenarios.is_empty() {
         let problem = Diagnostic::error("the file does not export a scenario")
             .help("write `export default scenario(\"name\", async ({ agent, assert }) => { … })`");
+        // If there are some, it is one mistake.
+        let mut unused = unused.into_iter();
+        let problem = unused.next().map_or(problem, |first| Diagnostic { severity: Severity::Error, ..first });
+        problems.extend(unused);
         return vec![Arc::new(unloaded(path, source, problem))];
     }
+    problems.extend(unused);
     let mut taken = HashSet::new();
     let mut cases: Vec<Case> = Vec::with_capacity(tests.scenarios.len());
     for (number, written) in tests.scenarios.iter().enumerate() {

@@ -375,10 +375,14 @@ impl Configured {
         let takes: Vec<&str> =
             AGENTS.iter().filter(|agent| agent.description().takes_config).map(|agent| agent.name()).collect();
         let written = kind.as_str();
-        if let Some(known) = written.filter(|written| find(written).is_some()) {
+        if let Some((known, (agent, _))) = written.and_then(|written| Some((written, find(written)?))) {
             let problem = kind.error(format!("`{known}` cannot be configured under a name of its own"));
-            let help =
-                format!("use it by its name, `agent: {known}`, with its `model` under `defaults` or in the test");
+            let help = match agent.description().is_replay {
+                true => "use it by its name, with the file of the answers: `agent: recorded:FILE`".to_owned(),
+                false => {
+                    format!("use it by its name, `agent: {known}`, with its `model` under `defaults` or in the test")
+                }
+            };
             return Err(Box::new(problem.help(help)));
         }
         let problem = kind.error(format!("`{}` has no `type` that can be configured", self.name));

@@ -60,6 +60,16 @@ pub enum OpenError {
         /// Required argument.
         argument: &'static str,
     },
+    /// The argument names the provider again, or begins or ends with a space.
+    #[error("`{argument}` is not a model of `{provider}`; did you mean `{right}`?")]
+    NotAName {
+        /// Name of the provider.
+        provider: &'static str,
+        /// Argument as written.
+        argument: String,
+        /// Name of the model with its provider.
+        right: String,
+    },
     /// The key is missing.
     #[error("`{provider}` needs a key: {} is not set", .variables.join(" or "))]
     NoKey {

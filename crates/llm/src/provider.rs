@@ -88,6 +88,13 @@ fn named(written: &str) -> Result<(&'static Provider, &str), OpenError> {
     if argument.trim().is_empty() {
         return Err(OpenError::NoArgument { provider: provider.name, argument: provider.argument });
     }
+    let bare = argument.trim();
+    let bare = bare.strip_prefix(&format!("{name}:")).map_or(bare, str::trim);
+    // A script may have any name.
+    if provider.vendor.is_some() && bare.len() < argument.len() {
+        let right = format!("{name}:{bare}");
+        return Err(OpenError::NotAName { provider: provider.name, argument: argument.to_owned(), right });
+    }
     Ok((provider, argument))
 }
 

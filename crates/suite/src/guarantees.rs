@@ -19,9 +19,17 @@ pub fn guarantees(fields: &mut Fields<'_>, problems: &mut Problems) -> Vec<Strin
 pub fn network_policy(node: &Node, problems: &mut Problems) -> Option<NetworkPolicy> {
     if matches!(node.kind, NodeKind::Map(_)) {
         let mut fields = Fields::of(node, "`network`", problems)?;
-        let hosts = fields.require("allow", problems).and_then(|hosts| list(hosts, "`allow`", problems));
+        let hosts = fields.require("allow", problems);
+        let hosts = match hosts.filter(|hosts| hosts.as_str() == Some("*")) {
+            Some(every) => Some(std::slice::from_ref(every)),
+            None => hosts.and_then(|hosts| list(hosts, "`allow`", problems)),
+        };
         fields.finish(problems);
         let mut host = |item: &Node| {
+            if item.as_str() == Some("*") {
+                problems.push(item.error("`*` is not the name of a host").help("write `network: open` for all hosts"));
+                return None;
+            }
             let written = text(item, "an item of `allow`", problems)?;
             HostPattern::of_policy(&written).map_err(|reason| problems.push(item.error(reason.to_string()))).ok()
         };

@@ -1,5 +1,6 @@
 //! Resolves the module named on the command line or in a project.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -12,6 +13,9 @@ use crate::field::without_functions;
 use crate::network::{self, Network};
 use crate::traces::{TraceKeys, TraceSettings};
 use crate::{RunState, SessionContext};
+
+/// Extensions of programs in other languages.
+const OTHER_LANGUAGES: [&str; 8] = ["go", "java", "php", "ps1", "py", "rb", "rs", "sh"];
 
 /// A user's module.
 pub(super) struct Module {
@@ -81,6 +85,11 @@ impl Module {
         let file = &self.file;
         if let Err(error) = std::fs::metadata(&self.path) {
             return vec![Diagnostic::error(format!("cannot read the module `{file}`: {error}"))];
+        }
+        let extension = self.path.extension().and_then(OsStr::to_str).unwrap_or_default();
+        if OTHER_LANGUAGES.contains(&extension) {
+            let problem = Diagnostic::error(format!("`{file}` is not a module of JavaScript or TypeScript"));
+            return vec![problem.help("a program in another language is an agent with `type: subprocess`")];
         }
         let at_start = |problem: Diagnostic| problem.at(Excerpt::of_file(file.as_str()));
         match export::program(&self.path, Network::to(&self.hosts, None), state).check() {

@@ -295,6 +295,14 @@ impl Planner<'_> {
         let mut problem = Diagnostic::error(format!("unknown agent `{name}`"))
             .suggest(nearest(name, names.clone().chain(aliases).chain(own_names.clone())))
             .help(format!("agents: {}", names.clone().chain(own_names.clone()).collect::<Vec<_>>().join(", ")));
+        let is_module = || ["js", "mjs", "mts", "ts"].iter().any(|end| written.ends_with(&format!(".{end}")));
+        if llm::provider_of(written).is_some() {
+            problem.help = vec![format!("`{written}` is a model: use the agent `chat` with it")];
+        } else if is_module() {
+            problem.help.insert(0, format!("a module is written `custom:{written}`"));
+        } else if written.contains(' ') {
+            problem.help.insert(0, format!("a program is written `subprocess:{written}`"));
+        }
         let is_known = |part: &str| names.clone().chain(own_names.clone()).any(|known| known == part.trim());
         if name.contains(',') && name.split(',').all(is_known) {
             problem.help.insert(0, "this is one agent: give each of them on its own".to_owned());

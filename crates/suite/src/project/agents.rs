@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use model::decode::{Fields, Problems, text};
-use model::{Diagnostic, Node, NodeKind};
+use model::{Diagnostic, Node, NodeKind, Spanned};
 
 use super::Setting;
 use super::environment::{self, Environment, Missing, for_value, take_below};
@@ -63,6 +63,10 @@ pub fn read(
     }
     if let Some(node) = several {
         match &node.kind {
+            NodeKind::Map(entries) if let Some((problem, flat)) = without_indentation(node, entries, root) => {
+                problems.push(problem);
+                agents.push(flat);
+            }
             NodeKind::Map(entries) => {
                 for (name, node) in entries {
                     let place = || node.source.excerpt(name.span);
@@ -117,8 +121,12 @@ pub fn read(
 /// `agent`.
 fn swapped(several: Option<&Node>, single: Option<&Node>, fields: &Fields<'_>) -> Option<Diagnostic> {
     let has_type = |node: &Node| node.get("type").is_some_and(|kind| kind.as_str().is_some());
+    let has_empty = |node: &Node| match &node.kind {
+        NodeKind::Map(entries) => entries.iter().any(|(_, value)| matches!(value.kind, NodeKind::Null)),
+        _ => false,
+    };
     let (key, meant, message) = match (several, single) {
-        (Some(node), None) if node.as_str().is_some() || has_type(node) => {
+        (Some(node), None) if node.as_str().is_some() || (has_type(node) && !has_empty(node)) => {
             ("agents", "agent", "`agents` is a map of agents, by their names, and this is one agent")
         }
         (None, Some(Node { kind: NodeKind::Map(entries), .. }))
@@ -130,6 +138,21 @@ fn swapped(several: Option<&Node>, single: Option<&Node>, fields: &Fields<'_>) -
     };
     let place = fields.node().source.excerpt(fields.key_span(key)?);
     Some(Diagnostic::error(message).at(place).suggest(Some(meant)))
+}
+
+/// Returns the problem with an agent whose keys have the indentation of its name, and the agent.
+fn without_indentation(
+    node: &Node,
+    entries: &[(Spanned<String>, Node)],
+    root: &Path,
+) -> Option<(Diagnostic, ProjectAgent)> {
+    let (key, _) = entries.iter().find(|(key, value)| key.value == "type" && value.as_str().is_some())?;
+    let (name, _) = entries.iter().find(|(_, value)| matches!(value.kind, NodeKind::Null))?;
+    let problem = Diagnostic::error(format!("`type` has the indentation of `{}`, to which it belongs", name.value));
+    let problem = problem.at(node.source.excerpt(key.span)).help("indent the keys of the agent further than its name");
+    let own = entries.iter().filter(|(key, _)| key.span != name.span).cloned().collect();
+    let node = Node { kind: NodeKind::Map(own), ..node.clone() };
+    Some((problem, ProjectAgent { name: name.value.clone(), node, missing: Vec::new(), directory: root.to_owned() }))
 }
 
 /// Returns the agent in an item of a list, with its name.
@@ -169,7 +192,7 @@ fn report_shell_variables(node: &Node, problems: &mut Problems) {
     let mut sent: Vec<&Node> = headers.unwrap_or_default().into_iter().chain(url).collect();
     for value in &sent {
         let text = value.as_str().filter(|text| environment::shell_variable(text).is_none()).unwrap_or_default();
-        if let Some(opening) = ["{{", "${env:"].into_iter().find(|opening| text.contains(opening)) {
+        if let Some(opening) = ["{{", "${env:", "${process.env."].into_iter().find(|opening| text.contains(opening)) {
             let problem = value.warning(format!("`{opening}` is not replaced here, so it is sent as it is"));
             problems.push(problem.help(for_value("NAME")));
         }

@@ -67,7 +67,9 @@ fn of_judge(node: &Node, problems: &mut Problems) -> Judge {
         let model = model::decode::text(node, "`judge`", problems);
         return Judge { model: model.map(|value| Setting { value, source: node.excerpt() }), ..Judge::default() };
     }
-    let Some(fields) = Fields::of(node, "`judge`", problems) else { return Judge::default() };
+    let Some(fields) = Fields::of_either(node, "`judge`", "a string or a map", problems) else {
+        return Judge::default();
+    };
     let mut fields = fields.in_either_case();
     let mut model = text(&mut fields, "model", problems);
     if let Some(provider) = node.get("provider").and_then(Node::as_str)
@@ -96,6 +98,14 @@ fn of_llm(node: &Node, problems: &mut Problems) -> Judge {
     let mut fields = fields.in_either_case();
     let provider = fields.text("provider", problems);
     let name = fields.required_text("model", problems);
+    if let Some((provider, name)) = provider.as_ref().zip(name.as_ref())
+        && let Some(bare) = name.strip_prefix(&format!("{provider}:"))
+        && let Some(node) = fields.get("model")
+    {
+        let problem = node.error("`model` is the name without its provider, beside `provider`");
+        problems.push(problem.help(format!("write `model: {bare}`")));
+        return Judge::default();
+    }
     let model = name.map(|name| match &provider {
         Some(provider) => {
             let known = PROVIDERS.iter().find(|(theirs, _)| theirs == provider);
@@ -128,12 +138,11 @@ fn sample(fields: &mut Fields<'_>, problems: &mut Problems) -> Option<Setting<Ju
 }
 
 /// Warns about a key that is the name of a variable. The message does not repeat it, because keys are masked.
-fn warn_of_name(key: &Setting<String>, problems: &mut Problems) {
+pub(super) fn warn_of_name(key: &str, node: &Node, problems: &mut Problems) {
     let is_name = |letter: char| letter.is_ascii_uppercase() || letter == '_';
-    if key.value.contains('_') && key.value.chars().all(is_name) {
-        let problem = Diagnostic::warning("`api_key` is the name of a variable here, not its value");
-        problems
-            .push(problem.at(key.source.clone()).help("write `\"${env.NAME}\"` for the value of the variable NAME"));
+    if node.as_str().is_some_and(|value| value.contains('_') && value.chars().all(is_name)) {
+        let problem = node.warning(format!("`{key}` is the name of a variable here, not its value"));
+        problems.push(problem.help("write `\"${env.NAME}\"` for the value of the variable NAME"));
     }
 }
 
@@ -150,6 +159,6 @@ fn rest(fields: &mut Fields<'_>, problems: &mut Problems) -> Judge {
         problems.push(if value.contains("://") { problem } else { problem.help(format!("write `http://{value}`")) });
     }
     let api_key = text(fields, "api_key", problems);
-    api_key.iter().for_each(|key| warn_of_name(key, problems));
+    fields.get("api_key").into_iter().for_each(|node| warn_of_name("api_key", node, problems));
     Judge { base_url, api_key, temperature: fraction(fields, "temperature", 2, problems), ..Judge::default() }
 }

@@ -118,7 +118,9 @@ pub fn sandbox(node: &Node, dialect: Dialect, root: &Path, problems: &mut Proble
         let provider = provider.map(|value| Setting { value, source: node.excerpt() });
         return SandboxChoice { provider, fallback: implied, ..SandboxChoice::default() };
     }
-    let Some(fields) = Fields::of(node, "`sandbox`", problems) else { return SandboxChoice::default() };
+    let Some(fields) = Fields::of_either(node, "`sandbox`", "a string or a map", problems) else {
+        return SandboxChoice::default();
+    };
     let mut fields = fields.in_either_case().with_synonyms(&[("type", "provider"), ("kind", "provider")]);
     let provider = fields.text("provider", problems);
     let provider = setting(provider, "provider", &mut fields);
@@ -226,6 +228,7 @@ fn daytona(node: &Node, problems: &mut Problems) -> DaytonaChoice {
         problems.push(problem.help("make a snapshot of the image, and write `snapshot: NAME`"));
     }
     let env = fields.text_map("env", problems).unwrap_or_default();
+    fields.get("apiKey").into_iter().for_each(|node| super::judge::warn_of_name("apiKey", node, problems));
     fields.finish(problems);
     let env = env.into_iter().map(|(name, value)| (name, value.value)).collect();
     DaytonaChoice { api_key, api_url, target, snapshot, env }

@@ -27,7 +27,7 @@ impl Workers {
         if let NodeKind::Bool(is_used) = node.kind {
             return is_used.then(Self::default);
         }
-        let mut fields = Fields::of(node, "`workers`", problems)?.in_either_case();
+        let mut fields = Fields::of_either(node, "`workers`", "true, false or a map", problems)?.in_either_case();
         let queue = fields.text("queue", problems);
         let is_postgres = |url: &str| ["postgres://", "postgresql://", "$"].iter().any(|start| url.starts_with(start));
         if let Some(node) = fields.get("queue").filter(|_| queue.as_deref().is_some_and(|url| !is_postgres(url))) {

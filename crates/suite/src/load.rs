@@ -288,7 +288,12 @@ fn read_one(candidate: &Candidate, library: &Library) -> ReadFile {
         }
         None if resembled => {
             let near = misspelt_turns(&root).map(|near| (near, "turns"));
-            let problem = unrecognised(root.excerpt(), near.or_else(|| Some((near_miss(&root)?, "scenario"))));
+            let problem = if near.is_none() && collection::is_script(&root) {
+                let problem = root.error("this is the script of a model, and not a test");
+                problem.help("put it into a subfolder, such as `models`")
+            } else {
+                unrecognised(root.excerpt(), near.or_else(|| Some((near_miss(&root)?, "scenario"))))
+            };
             file.problems.push(problem);
         }
         None => {

@@ -1,7 +1,7 @@
 //! `_fixtures.yaml`: named fixtures blocks that cases can extend.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use model::decode::Problems;
 use model::{Diagnostic, Excerpt, NodeKind, nearest};
@@ -11,6 +11,14 @@ use crate::fixtures::Block;
 
 /// Name of the file.
 pub const FILE: &str = "_fixtures.yaml";
+
+/// Names that the file has by mistake.
+const OTHERS: [&str; 4] = ["_fixtures.yml", "fixtures.yaml", "fixtures.yml", "_fixture.yaml"];
+
+/// Returns the file in `folder` that is probably meant, but is not called so.
+pub fn misnamed(folder: &Path) -> Option<PathBuf> {
+    OTHERS.iter().map(|name| folder.join(name)).find(|path| path.is_file())
+}
 
 /// Blocks in one file, each merged with those that it extends.
 #[derive(Debug, Default)]

@@ -104,3 +104,10 @@ fn is_one(item: &Node, format: &Format, file: &SuiteFile<'_>) -> bool {
         && (format.resembles)(&alone)
         && (format.recognises)(&alone)
 }
+
+/// Returns `true` if each of the `steps` in `root` is a response of a model.
+pub fn is_script(root: &Node) -> bool {
+    let Some(NodeKind::List(steps)) = root.get("steps").map(|steps| &steps.kind) else { return false };
+    let is_response = |step: &Node| ["text", "tools", "thinking"].iter().any(|key| step.get(key).is_some());
+    !steps.is_empty() && steps.iter().all(is_response)
+}

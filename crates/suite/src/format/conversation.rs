@@ -42,7 +42,7 @@ const COMMON: [&str; 5] = ["name", "id", "description", "tags", "prompt"];
 const MESSAGE_KEYS: [&str; 6] = ["user", "content", "message", "text", "prompt", "input"];
 
 /// Top-level keys of other programs.
-const SYNONYMS: [(&str, &str); 17] = [
+const SYNONYMS: [(&str, &str); 19] = [
     ("runs", "trials"),
     ("retries", "reruns"),
     ("parametrize", "cases"),
@@ -60,6 +60,8 @@ const SYNONYMS: [(&str, &str); 17] = [
     ("checks", "assertions"),
     ("scenario", "name"),
     ("system_prompt", "append_system_prompt"),
+    ("max_tokens", "token_budget"),
+    ("max_steps", "max_turns"),
 ];
 
 fn is_meant(text: &str) -> bool {

@@ -63,7 +63,7 @@ impl CaseReader {
         };
         let root = without(file.root, CASES);
         let id = self.id.iter().find_map(|key| file.root.get(key)?.as_str());
-        let is_named = id.is_some_and(may_be_template);
+        let is_named = id.is_some_and(|id| may_be_template(id) && (id.contains("}}") || id.contains("%}")));
         let known = problems.len();
         let rows = read(table, file.directory(), library, problems);
         report_open_braces(&root, &rows, problems);
@@ -137,10 +137,13 @@ fn without_header(table: &Node, root: &Node, rows: &[Row]) -> Option<Diagnostic>
     let format = TableFormat::from_path(Path::new(table.as_str()?))?;
     let mut placeholders = Vec::new();
     collect_placeholders(root, &mut placeholders);
-    let is_like = |(_, name): &(&Node, &str)| {
-        let columns = || columns.iter().map(|(column, _)| &*column.value);
-        columns().any(|column| column == *name) || model::nearest(name, columns()).is_some()
+    let near = |name: &str| model::nearest(name, columns.iter().map(|(column, _)| &*column.value));
+    let has_capitals = |(_, name): &(&Node, &str)| {
+        near(name).is_some_and(|column| column != *name && column.eq_ignore_ascii_case(name))
     };
+    let are_capitals =
+        placeholders.iter().all(has_capitals) && placeholders.iter().any(|(_, name)| *name != placeholders[0].1);
+    let is_like = |(_, name): &(&Node, &str)| near(name).is_some() && !are_capitals;
     if !matches!(format, TableFormat::Delimited(_)) || placeholders.is_empty() || placeholders.iter().any(is_like) {
         return None;
     }
@@ -156,7 +159,10 @@ fn without_header(table: &Node, root: &Node, rows: &[Row]) -> Option<Diagnostic>
     let what = if wanted.len() == 1 { "column" } else { "columns" };
     let problem = Diagnostic::error(format!("the table has no {what} {}, only {}", names(&wanted), names(&own)));
     let problem = problem.at(rows.first()?.values.source.excerpt(first.span));
-    Some(problem.help("the first line of a table has the names of its columns"))
+    Some(problem.help(match are_capitals {
+        true => "names are compared with their capitals",
+        false => "the first line of a table has the names of its columns",
+    }))
 }
 
 /// Returns the problem at a row whose column is misspelt, and not those of the others, in place of `problem` with a

@@ -44,7 +44,7 @@ const TELLING: &str = "skill system_prompt system_prompt_file user_prompt user_p
                        token-budget fixtures user_responses assertions";
 
 /// Top-level keys of other programs.
-const SYNONYMS: [(&str, &str); 16] = [
+const SYNONYMS: [(&str, &str); 21] = [
     ("runs", "trials"),
     ("parametrize", "cases"),
     ("examples", "cases"),
@@ -59,6 +59,11 @@ const SYNONYMS: [(&str, &str); 16] = [
     ("turns", "user_prompts"),
     ("messages", "user_prompts"),
     ("says", "user_prompt"),
+    ("prompt", "user_prompt"),
+    ("message", "user_prompt"),
+    ("user", "user_prompt"),
+    ("max_tokens", "token_budget"),
+    ("max_steps", "max_turns"),
     ("expect", "assertions"),
     ("checks", "assertions"),
 ];
@@ -486,10 +491,12 @@ pub(super) fn fixtures_of(
             None => {
                 let folders = library.fixture_folders(file.path).map(|folder| library.shown(folder));
                 let folders = folders.collect::<Vec<_>>().join(", ");
+                let misnamed = library.fixture_folders(file.path).find_map(shared_fixtures::misnamed);
+                let misnamed = misnamed.map(|other| format!("call `{}` so", library.shown(&other)));
                 problems.push(
                     model::Diagnostic::error(format!("there is no `{}` to extend from", shared_fixtures::FILE))
                         .at(place.clone())
-                        .help(format!("looked in {folders}")),
+                        .help(misnamed.unwrap_or_else(|| format!("looked in {folders}"))),
                 );
             }
         }

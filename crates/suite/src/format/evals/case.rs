@@ -25,12 +25,13 @@ use crate::trials::pass_rate;
 const PROMPTS: [&str; 2] = ["prompt", "query"];
 
 /// Keys of other programs for those of a case.
-const SYNONYMS: [(&str, &str); 5] = [
+const SYNONYMS: [(&str, &str); 6] = [
     ("input", "prompt"),
     ("message", "prompt"),
     ("user_prompt", "prompt"),
     ("question", "prompt"),
     ("side_effects", "side_effect_contract"),
+    ("expected", "expected_output"),
 ];
 const EXPECTATIONS: [&str; 4] = ["assertions", "expectations", "expect", "expected_behavior"];
 const TITLES: [&str; 4] = ["name", "title", "eval_name", "description"];

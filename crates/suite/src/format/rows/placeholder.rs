@@ -22,11 +22,14 @@ pub(super) fn report_open_braces(node: &Node, rows: &[Row], problems: &mut Probl
         NodeKind::String(text) => {
             let is_column = |name: &str| rows.first().is_some_and(|row| row.values.get(name).is_some());
             let opened = text.match_indices("{{").map(|(at, _)| &text[at + 2..]);
-            let mut opened = opened.filter(|rest| !rest.contains("}}")).filter_map(|rest| rest.split_once('}'));
+            let first_word = |rest: &str| rest.split_whitespace().next().unwrap_or_default().to_owned();
+            let inside =
+                |rest: &str| rest.split_once('}').map_or_else(|| first_word(rest), |(inside, _)| inside.to_owned());
+            let mut opened = opened.filter(|rest| !rest.contains("}}")).map(inside);
             let column = |inside: &str| inside.split('|').next().unwrap_or(inside).trim().to_owned();
-            let open = opened.find(|(inside, _)| is_column(&column(inside)));
-            if let Some((inside, _)) = open {
-                let name = column(inside);
+            let open = opened.find(|inside| is_column(&column(inside)));
+            if let Some(inside) = open {
+                let name = column(&inside);
                 let problem = node.warning(format!("this `{{{{` of the column `{name}` is not closed, so it is text"));
                 problems.push(problem.help(format!("write `{{{{ {} }}}}`", inside.trim())));
             }
@@ -93,9 +96,13 @@ pub fn other_placeholder(text: &str, name: &str) -> Option<String> {
         format!("[[{name}]]"),
         format!("<%= {name} %>"),
     ];
-    let is_alone = || text.strip_prefix('$') == Some(name) || text.strip_prefix(':') == Some(name);
+    let dollar = format!("${name}");
+    let is_word =
+        |(at, _): (usize, &str)| !text[at + dollar.len()..].starts_with(|c: char| c.is_alphanumeric() || c == '_');
+    let is_alone = || text.strip_prefix(':') == Some(name);
     let plain = text.replace("{{", "").replace("}}", "").replace("{%", "");
     let written = others.into_iter().find(|other| plain.contains(other));
+    let written = written.or_else(|| text.match_indices(&dollar).any(is_word).then(|| dollar.clone()));
     written.or_else(|| is_alone().then(|| text.to_owned()))
 }
 

@@ -130,7 +130,15 @@ fn of_outcome(outcome: Outcome) -> (&'static str, u8) {
 
 /// Prints the message from the argument parser; help and version are not errors.
 pub fn of_usage(error: &clap::Error) -> ExitCode {
-    if let Err(unwritten) = error.print()
+    let reason = std::error::Error::source(error).filter(|reason| reason.is::<std::num::ParseIntError>());
+    let printed = match reason.map(ToString::to_string).filter(|reason| reason.contains("digit")) {
+        Some(reason) => {
+            let text = error.render().ansi().to_string().replace(&reason, "a whole number of at least 0");
+            write!(anstream::stderr(), "{text}")
+        }
+        None => error.print(),
+    };
+    if let Err(unwritten) = printed
         && unwritten.kind() != std::io::ErrorKind::BrokenPipe
         && !error.use_stderr()
     {

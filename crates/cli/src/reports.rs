@@ -167,7 +167,7 @@ pub fn find_report(name: &str) -> Result<&'static Report, CliError> {
         });
         let several: Vec<&str> = name.split(',').map(str::trim).collect();
         let are_known = several.len() > 1 && several.iter().all(|one| report::find(one).is_some());
-        let each = || several.iter().map(|one| format!("--report {one}")).collect::<Vec<_>>().join(" ");
+        let each = || several.iter().map(|one| format!("--report {one}=FILE")).collect::<Vec<_>>().join(" ");
         CliError::usage(format!("unknown report `{name}`"))
             .maybe_hint(are_known.then(|| format!("give each report on its own: `{}`", each())))
             .maybe_hint(near.map(|near| format!("did you mean `{near}`?")))

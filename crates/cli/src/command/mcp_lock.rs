@@ -111,11 +111,21 @@ fn planned(agent: &str, file: Option<&Path>, context: &Session, terminal: &Termi
     let loaded = Loaded { suites: vec![suite], ..Loaded::default() };
     let planned = context.plan_loaded(&context.resolve(&args)?, loaded)?;
     let errors: Vec<Diagnostic> = planned.diagnostics.iter().filter(|problem| problem.is_error()).cloned().collect();
-    if !errors.is_empty() {
-        terminal.diagnostics(&errors);
-        return Err(CliError::usage(format!("`{agent}` is not an MCP server")));
+    // The suite and its place are not the user's.
+    let is_ours = |problem: &Diagnostic| problem.source.as_ref().is_some_and(|place| *place.file == *NAME);
+    let is_none = |problem: &Diagnostic| is_ours(problem) && problem.message.ends_with("is none");
+    match errors.as_slice() {
+        [] => Ok(planned),
+        [only] if is_none(only) => Err(CliError::usage(format!("`{agent}` is not an MCP server"))
+            .hint("write `mcp:COMMAND`, `mcp:URL` or an agent of the project with `type: mcp`")),
+        [only] if only.source.is_none() => {
+            Err(only.help.iter().cloned().fold(CliError::usage(only.message.clone()), CliError::hint))
+        }
+        _ => {
+            terminal.diagnostics(&errors);
+            Err(CliError::usage(format!("nothing was asked of `{agent}`")))
+        }
     }
-    Ok(planned)
 }
 
 /// Returns the server's reply and the record of the trial.

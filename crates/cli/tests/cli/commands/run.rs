@@ -55,7 +55,7 @@ fn options_that_cannot_be_meant_are_refused_before_anything_runs() {
         ("audit --sandbox dockr", "unknown sandbox `dockr`"),
         ("report -o out.pdf", "no report has files called `*.pdf`"),
         ("run --output out.pdf", "no report has files called `*.pdf`"),
-        ("run --report html,json", "give each report on its own: `--report html --report json`"),
+        ("run --report html,json", "give each report on its own: `--report html=FILE --report json=FILE`"),
         ("convert nosuch.yaml", "there is no file `nosuch.yaml`"),
         ("convert skills/greet/tests", "already has a form of trialrun"),
         ("convert skills/greet/tests --to conversation -o skills/greet/SKILL.md", "SKILL.md is not a folder"),

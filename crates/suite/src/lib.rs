@@ -50,6 +50,7 @@ mod skill;
 mod skills;
 mod table;
 mod trials;
+mod unrecognised;
 mod writer;
 
 pub use coverage::{Coverage, CoveredKey, Treatment};

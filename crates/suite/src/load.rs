@@ -15,8 +15,8 @@ use crate::coverage::Coverage;
 use crate::discover::{self, Candidate, DiscoveryReason, SCENARIOS_FOLDER};
 use crate::document::{self, Language};
 use crate::format::{
-    self, EVALS_NAME, FORMATS, Format, NAMED, SuiteFile, break_case, collection, has_only_keys_of_tests,
-    misspelt_plugin_case, misspelt_turns, near_miss,
+    self, EVALS_NAME, FORMATS, Format, SuiteFile, break_case, collection, has_only_keys_of_tests, misspelt_plugin_case,
+    misspelt_turns, near_miss,
 };
 use crate::library::{Library, home_of};
 use crate::path::{self, shown};
@@ -24,6 +24,7 @@ use crate::project::ProjectAgent;
 use crate::request::Request;
 use crate::skill::{EVALS_FOLDER, SKILL_FILE};
 use crate::skills::skill_names;
+use crate::unrecognised::{self, unrecognised};
 
 /// Minimum number of files per thread. If there are fewer, one thread reads them, because starting another one costs
 /// as much as reading dozens of files.
@@ -79,6 +80,9 @@ pub fn load(request: &Request) -> Loaded {
     let mut suites = Suites::default();
     let mut recognised = 0;
     let skills = skill_names(&request.skills_dir);
+    let no_tests = !files.iter().any(ReadFile::is_test);
+    let strange: Vec<Diagnostic> = files.iter_mut().filter_map(|file| file.unless_tests.take()).collect();
+    diagnostics.extend(unrecognised::instead_of_tests(strange).filter(|_| no_tests));
     for (candidate, file) in candidates.iter().zip(files) {
         let mut problems = file.problems;
         problems.extend(file.unless_table.filter(|_| !library.is_table(&candidate.path)));
@@ -144,6 +148,8 @@ struct ReadFile {
     problems: Problems,
     /// Problem that is reported only if no suite uses the file as a table.
     unless_table: Option<Diagnostic>,
+    /// Problem that is reported only if the project has no test.
+    unless_tests: Option<Diagnostic>,
 }
 
 impl ReadFile {
@@ -308,6 +314,10 @@ fn read_one(candidate: &Candidate, library: &Library) -> ReadFile {
             if matches!(root.kind, NodeKind::Null) && candidate.reason == DiscoveryReason::Searched {
                 file.problems.push(Diagnostic::warning("the file is empty").at(root.excerpt()));
             }
+            if file.problems.is_empty() && is_beside_tests(candidate) {
+                file.unless_tests =
+                    Some(Diagnostic { severity: Severity::Warning, ..unrecognised(root.excerpt(), None) });
+            }
         }
     }
     file
@@ -371,18 +381,6 @@ fn not_read(mut problem: Diagnostic, reason: DiscoveryReason, is_unreadable: boo
             Some(problem.help("it cannot be determined whether this is a suite; start its name with `_` to skip it"))
         }
     }
-}
-
-/// Reports a file that no format recognises. If a key resembles one of a format, only that one is suggested.
-fn unrecognised(place: Excerpt, near: Option<(&str, &str)>) -> Diagnostic {
-    let problem = Diagnostic::error("this is not a test in a known format").at(place);
-    if let Some((near, key)) = near {
-        return problem.help(format!("did you mean `{key}` instead of `{near}`?"));
-    }
-    let entry = |name: &str, mark: &str| format!("{name}: {mark}");
-    let formats = FORMATS.iter().map(|format| entry(format.name, format.mark));
-    let named = NAMED.iter().map(|format| entry(format.name, format.mark));
-    formats.chain(named).fold(problem, Diagnostic::help)
 }
 
 /// Suites that are built from files.

@@ -20,6 +20,7 @@ use crate::mocks::mocks;
 /// The `conversation` format.
 pub const CONVERSATION: Format = Format {
     name: "conversation",
+    tool: None,
     mark: "a YAML or JSON map with `turns`, a list of what the user `says`, or with a `user` that a model plays",
     fails_alone: true,
     is_meant,

@@ -25,6 +25,7 @@ use crate::library::Library;
 /// The `dataset` format.
 pub const DATASET: Format = Format {
     name: NAME,
+    tool: None,
     mark: "a map with `dataset`, a file of inspect or DeepEval, and its `format`",
     fails_alone: true,
     is_meant,

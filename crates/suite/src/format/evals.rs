@@ -28,6 +28,7 @@ pub use self::design::design_warnings;
 /// The `evals` format.
 pub const EVALS: Format = Format {
     name: EVALS_NAME,
+    tool: None,
     mark: "a JSON map with `skill_name` or `subagent_name`, and `evals`, the list of its cases",
     fails_alone: false,
     is_meant,

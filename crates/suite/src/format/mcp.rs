@@ -21,6 +21,7 @@ use crate::library::Library;
 /// The `mcp` format.
 pub const MCP: Format = Format {
     name: NAME,
+    tool: None,
     mark: "a YAML or JSON map with `suite: mcp`",
     fails_alone: false,
     is_meant,

@@ -56,6 +56,8 @@ pub fn break_case(case: &mut Case, errors: &[Diagnostic]) {
 pub struct Format {
     /// Name, such as `scenario`.
     pub name: &'static str,
+    /// Name of the tool that the format comes from, if it is not a format of trialrun.
+    pub tool: Option<&'static str>,
     /// Text after the name in a message that says how files of this format are recognised.
     pub mark: &'static str,
     /// `true` if a mistake in a file breaks only the trials of its own cases; otherwise it prevents the run.

@@ -28,6 +28,7 @@ use crate::module_tree::{self, Tree};
 /// The `promptfoo` format in files with any name, which promptfoo gets with `-c`.
 pub const PROMPTFOO: Format = Format {
     name: NAME,
+    tool: Some("promptfoo"),
     mark: "a configuration of promptfoo: a map with `prompts` and `providers` or `targets`",
     fails_alone: true,
     is_meant: |text| {

@@ -28,6 +28,7 @@ use crate::{ai_tester, document, misplaced, model_name, path, shared_fixtures, s
 /// The `scenario` format.
 pub const SCENARIO: Format = Format {
     name: "scenario",
+    tool: None,
     mark: "a YAML or JSON map with `scenario: ID` and one of `skill`, `system_prompt`, `system_prompt_file`",
     fails_alone: false,
     is_meant,

@@ -21,6 +21,7 @@ use crate::library::Library;
 /// The `vally` format.
 pub const VALLY: Format = Format {
     name: NAME,
+    tool: Some("Vally"),
     mark: "a suite of Vally: a map with `stimuli`, the list of its cases; or an experiment, with `evals` and `variants`",
     fails_alone: true,
     is_meant: |text| text.lines().any(|line| line.starts_with("stimuli:")),

@@ -17,6 +17,7 @@ use crate::library::Library;
 /// The `waza` format.
 pub const WAZA: Format = Format {
     name: NAME,
+    tool: Some("waza"),
     mark: "a suite of waza: a map with `tasks` or `tasks_from`, and `config` and `metrics`",
     fails_alone: true,
     is_meant: |text| {

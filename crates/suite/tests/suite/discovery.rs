@@ -727,6 +727,27 @@ fn a_file_with_nothing_but_keys_of_tests_or_without_legible_text_is_not_skipped(
 }
 
 #[test]
+fn files_in_a_folder_of_tests_without_a_test_are_reported_once() {
+    let scratch = Scratch::new();
+    scratch
+        .write("tests/first.yaml", "cases:\n  - question: hi\n    answer: hello\n")
+        .write("tests/second.yaml", "title: x\n");
+    let loaded = load_all(&scratch);
+    assert_eq!(describe(&loaded.diagnostics), ["tests/first.yaml:1:1: this is not a test in a known format"]);
+    let help = &loaded.diagnostics[0].help;
+    assert!(help[1].starts_with("conversation: "), "{help:?}");
+    assert_eq!(
+        help[help.len() - 2..],
+        [
+            "or a file of Vally, claude plugin eval, harbor, promptfoo, skill-creator, waza",
+            "another file there is not a test either"
+        ]
+    );
+    scratch.write("tests/third.yaml", "turns: [hello]\nassertions: [{contains: hello}]\n");
+    assert_eq!(describe(&load_all(&scratch).diagnostics), [""; 0]);
+}
+
+#[test]
 fn links_to_skills_and_tests_are_followed_once() {
     let scratch = Scratch::new();
     let link = |target: &str, path: &str| std::os::unix::fs::symlink(target, scratch.path(path)).unwrap();

@@ -102,6 +102,7 @@ fn from_steps(steps: &[(u64, &Step)], paint: &Paint) -> Vec<ShownStep> {
             | Step::Mocks(_)
             | Step::PermissionsReported
             | Step::CallsUnreported
+            | Step::TokensUnreported
             | Step::Replied { .. } => {}
         }
     }

@@ -174,6 +174,7 @@ impl Stream {
             | Step::MockCall(_)
             | Step::PermissionsReported
             | Step::CallsUnreported
+            | Step::TokensUnreported
             | Step::CallsMissing { .. }
             | Step::Replied { .. } => String::new(),
         }

@@ -330,6 +330,13 @@ fn a_case_is_flaky_only_under_equal_settings_and_worse_only_beyond_chance() {
     assert_eq!(flaky(equal, [(5, 0), (0, 1), (0, 1)]), Some(0), "a fixed bug");
     assert_eq!(flaky(equal, [(0, 2), (2, 0), (2, 0)]), Some(0), "a new bug");
 
+    let edited = |newest: Option<&str>| {
+        let [stable, mixed] = [with(newest, 3, 0), with(Some("1"), 1, 1)];
+        report::trend(&runs_of(&[&[stable], &[mixed]]), TrendOf::Suite, &plain())
+    };
+    assert!(edited(Some("2")).contains("changed since"), "{}", edited(Some("2")));
+    assert!(!edited(None).contains("changed since"));
+
     let drawn = |newest: CaseResults, oldest: CaseResults| {
         report::trend(&runs_of(&[&[newest], &[oldest]]), TrendOf::Runs, &plain())
     };

@@ -7,7 +7,7 @@ use super::frame::{Cell, Section, case_link, page, run_link, table};
 use crate::counts::{described, share};
 use crate::format::{counted, number, range, timestamp};
 use crate::html::text::text;
-use crate::trend::{Flaky, TrendOf, TrendRow, flaky_cases, trend_rows};
+use crate::trend::{Flaky, TrendOf, TrendRow, cases_of, flaky_cases, trend_rows};
 
 /// Maximum number of flaky cases that are listed.
 const FLAKY: usize = 100;
@@ -25,7 +25,7 @@ pub fn trend_page(runs: &[RunResults]) -> String {
     }
     let flaky = flaky_cases(runs);
     if !flaky.is_empty() {
-        let what = counted(flaky.len(), "flaky case");
+        let what = counted(cases_of(&flaky), "flaky case");
         html.push_str(&format!("<section><h2>{what}: both outcomes under equal settings</h2>\n"));
         let heads = ["case", "arm", "passed", "after a rerun", "runs", ""];
         html.push_str(&table(heads, flaky.iter().take(FLAKY).map(flaky_row)));
@@ -71,6 +71,6 @@ fn flaky_row(flaky: &Flaky<'_>) -> [Cell; 6] {
         Cell::number(&described(flaky.counted())),
         Cell::number(&if flaky.rerun > 0 { number(flaky.rerun as u64) } else { String::new() }),
         Cell::number(&number(flaky.runs as u64)),
-        Cell::muted(if flaky.is_quarantined { "quarantined" } else { "" }),
+        Cell::muted(&flaky.notes()),
     ]
 }

@@ -181,7 +181,7 @@ impl ExecutorSession {
         if !calls.record(report.as_ref(), turn).await? {
             perform(&answer.turns, &mut self.step_recorder, turn).await?;
         }
-        let usage = report.map_or(answer.usage, |report| report.usage(answer.usage));
+        let usage = answer.count.of_reply(report.as_ref(), turn)?;
         if let Some(reason) = answer.error {
             return Err(Ending::GaveUp { reason });
         }

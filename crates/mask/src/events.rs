@@ -175,7 +175,7 @@ impl<'m> Pass<'m> {
                 self.strings(text);
                 result.iter_mut().for_each(|result| self.value(result));
             }
-            Step::PermissionsReported | Step::CallsUnreported | Step::Replied { .. } => {}
+            Step::PermissionsReported | Step::CallsUnreported | Step::TokensUnreported | Step::Replied { .. } => {}
         }
     }
 

@@ -109,6 +109,8 @@ pub enum Step {
     },
     /// The reply in progress does not report which tools were called, so there may be calls that are not recorded.
     CallsUnreported,
+    /// The agent reports only a part of the tokens of the reply in progress, so there may be more than its usage says.
+    TokensUnreported,
     /// What would show the calls of the reply in progress is missing, so it is not known which tools were called. Unlike
     /// [`Step::CallsUnreported`], this says nothing about the agent.
     CallsMissing {

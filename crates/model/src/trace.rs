@@ -206,6 +206,12 @@ impl Trace {
                     reply.calls_unreported = true;
                 }
             }
+            Step::TokensUnreported => {
+                self.unreported.tokens = true;
+                if let Some(reply) = self.replies.last_mut() {
+                    reply.unreported.tokens = true;
+                }
+            }
             Step::CallsMissing { reason } => {
                 if let Some(reply) = self.replies.last_mut() {
                     reply.calls_unreported = true;

@@ -1,10 +1,9 @@
 //! Reads an answer that a program or module returns as a map, with any of the common field names.
 
-use model::Usage;
 use serde_json::{Map, Value};
 
 use super::document::{CALLS, TEXTS};
-use super::usage::USAGE_FIELDS;
+use super::usage::{Count, USAGE_FIELDS};
 use super::{Answer, MISSING_NAME, Piece, document};
 use crate::transcript::{ReportedCall, ReportedTurn, given, of_answer};
 
@@ -21,7 +20,7 @@ pub(crate) struct Reported {
     pub(crate) text: Option<String>,
     /// The calls and the text.
     pub(crate) turns: Vec<ReportedTurn>,
-    pub(crate) usage: Usage,
+    pub(crate) count: Count,
     /// True if the answer says which tools were called, and all of it is understood.
     pub(crate) tells_calls: bool,
     /// Error reported by the agent.
@@ -56,10 +55,10 @@ impl Reported {
         if !answer.has_text() && !answer.has_calls() && error.is_none() {
             return None;
         }
-        let (text, usage, tells_calls) = (answer.text(), answer.count.usage(), answer.knows_calls());
+        let (text, count, tells_calls) = (answer.text(), answer.count, answer.knows_calls());
         let turns = of_answer(calls(&mut answer), text.as_deref());
         let result = extra_result(map, text.as_deref());
-        Some(Self { text, turns, usage, tells_calls, error, result, warnings: answer.warnings })
+        Some(Self { text, turns, count, tells_calls, error, result, warnings: answer.warnings })
     }
 }
 

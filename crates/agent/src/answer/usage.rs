@@ -1,7 +1,10 @@
 //! Reads token usage from an answer, in any of the common forms.
 
-use model::{Tokens, Usage};
+use model::{Ending, Step, Tokens, Usage};
 use serde_json::{Map, Value};
+
+use crate::traces::SpanReport;
+use crate::turn::Turn;
 
 /// Fields that may hold the usage.
 pub(super) const USAGE_FIELDS: [&str; 4] = ["usage", "tokenUsage", "token_usage", "totalUsage"];
@@ -26,10 +29,10 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
 }
 
 /// Reads a map of usage.
-pub(crate) fn usage(object: &Map<String, Value>) -> Usage {
+pub(crate) fn usage(object: &Map<String, Value>) -> Count {
     let mut count = Count::default();
     count.read(object);
-    count.usage()
+    count
 }
 
 /// Reads a number of tokens: an integer, possibly written with a decimal point.
@@ -78,8 +81,7 @@ impl Count {
         keep(&mut self.cached, cached.or_else(|| first(&CACHED)));
         let reasoning = within(["completion_tokens_details", "output_tokens_details"], "reasoning_tokens");
         keep(&mut self.reasoning, reasoning.or_else(|| first(&REASONING)));
-        let cost = COST.iter().find_map(|name| object.get(*name)?.as_f64());
-        self.cost_usd = cost.filter(|cost| cost.is_finite() && *cost >= 0.0).or(self.cost_usd);
+        self.read_cost(object);
     }
 
     /// Adds the usage of another step.
@@ -102,19 +104,49 @@ impl Count {
         *self == Self::default()
     }
 
-    /// Returns the usage. A missing input or output follows from the total, and an output has at least its reasoning.
+    /// Takes the cost from a key of `object`, if there is one.
+    pub(crate) fn read_cost(&mut self, object: &Map<String, Value>) {
+        let cost = COST.iter().find_map(|name| object.get(*name)?.as_f64());
+        self.cost_usd = cost.filter(|cost| cost.is_finite() && *cost >= 0.0).or(self.cost_usd);
+    }
+
+    /// Returns the input and the output; a missing one follows from the total.
+    fn sides(&self) -> [Option<u64>; 2] {
+        let rest = |known: Option<u64>| Some(self.total?.saturating_sub(known?));
+        [self.input.or_else(|| rest(self.output)), self.output.or_else(|| rest(self.input))]
+    }
+
+    /// Returns `true` if some tokens are reported, and others are not.
+    pub(crate) fn is_partial(&self) -> bool {
+        self.usage().tokens.is_some() && self.sides().contains(&None)
+    }
+
+    /// Returns the usage. Tokens that are not reported count as 0.
     pub(crate) fn usage(&self) -> Usage {
         let known = [self.input, self.output, self.cache_read, self.cache_write, self.cached, self.reasoning];
-        let rest = |known: Option<u64>| Some(self.total?.saturating_sub(known?));
+        let [input, output] = self.sides();
         let cached = self.cached.unwrap_or(0);
         let tokens = known.iter().any(Option::is_some).then(|| Tokens {
-            input: self.input.or_else(|| rest(self.output)).unwrap_or(0).saturating_sub(cached),
-            output: self.output.or_else(|| rest(self.input)).or(self.reasoning).unwrap_or(0),
+            input: input.unwrap_or(0).saturating_sub(cached),
+            output: output.or(self.reasoning).unwrap_or(0),
             cache_read: self.cache_read.unwrap_or(0).saturating_add(cached),
             cache_write: self.cache_write.unwrap_or(0),
             reasoning: self.reasoning,
         });
         Usage { tokens, cost_usd: self.cost_usd }
+    }
+
+    /// Returns the usage of a reply: that of its spans, or that of the answer if they do not contain it. Records that
+    /// tokens are missing.
+    ///
+    /// # Errors
+    /// Returns the ending if the trial is to stop.
+    pub(crate) fn of_reply(&self, report: Option<&SpanReport>, turn: &mut Turn) -> Result<Usage, Ending> {
+        let (own, answer) = (report.map(SpanReport::usage).unwrap_or_default(), self.usage());
+        if own.tokens.is_none() && self.is_partial() {
+            turn.record(Step::TokensUnreported)?;
+        }
+        Ok(Usage { tokens: own.tokens.or(answer.tokens), cost_usd: own.cost_usd.or(answer.cost_usd) })
     }
 }
 
@@ -154,6 +186,17 @@ mod tests {
             json!({"usage": {"total": 7, "input": -1}}),
         ] {
             assert_eq!(tokens(&none), None, "{none}");
+        }
+    }
+
+    #[test]
+    fn half_of_the_tokens_is_not_the_whole() {
+        let is_partial = |object: Value| usage(object.as_object().unwrap()).is_partial();
+        for partial in [json!({"input": 3}), json!({"reasoning": 2}), json!({"output": 4, "cache_read": 1})] {
+            assert!(is_partial(partial.clone()), "{partial}");
+        }
+        for whole in [json!({}), json!({"cost_usd": 1}), json!({"total": 7}), json!({"input": 3, "total": 7})] {
+            assert!(!is_partial(whole.clone()), "{whole}");
         }
     }
 

@@ -123,7 +123,7 @@ impl Thread {
             }
         }
         self.running = None;
-        let usage = run.get("usage").and_then(Value::as_object).map(usage).unwrap_or_default();
+        let usage = run.get("usage").and_then(Value::as_object).map(usage).unwrap_or_default().usage();
         *used += AuxiliaryUsage::from_answer(usage.tokens, usage.cost_usd);
         check_status(&run)?;
         Ok(Some(self.answer(&id, turn).await?))

@@ -1,12 +1,12 @@
 //! Reads the return values of a module.
 
-use model::{Usage, nearest};
+use model::nearest;
 use script::Value;
 use serde_json::{Map, Value as Json};
 
 use super::super::transcript::{self, ReportedCall, ReportedTurn, as_text, given, of_answer};
 use crate::answer::document::TEXTS;
-use crate::answer::usage::usage;
+use crate::answer::usage::{Count, usage};
 
 /// Known keys of a map that `execute` returns.
 const KEYS: [&str; 5] = ["output", "messages", "tools", "tool_calls", "usage"];
@@ -22,7 +22,7 @@ pub(super) struct ReturnValue {
     pub(super) text: Option<String>,
     /// The whole return value.
     pub(super) result: Json,
-    pub(super) usage: Usage,
+    pub(super) count: Count,
     /// True if it says which tools were called, and all of it is understood.
     pub(super) tells_calls: bool,
     /// Warnings about irregularities in it.
@@ -60,8 +60,8 @@ impl ReturnValue {
         let has_answer = ["output", "messages", "tools", "tool_calls"].iter().any(|key| map.contains_key(*key));
         let is_empty = !has_answer && (map.is_empty() || !odd.is_empty());
         warnings.extend(odd);
-        let usage = map.get("usage").and_then(Json::as_object).map(usage).unwrap_or_default();
-        Some(Self { turns, text, usage, tells_calls, warnings, is_empty, result: whole(map, lists_calls) })
+        let count = map.get("usage").and_then(Json::as_object).map(usage).unwrap_or_default();
+        Some(Self { turns, text, count, tells_calls, warnings, is_empty, result: whole(map, lists_calls) })
     }
 }
 

@@ -11,6 +11,7 @@ use super::module::Module;
 use super::return_value::ReturnValue;
 use crate::SessionContext;
 use crate::answer::Reported;
+use crate::answer::usage::Count;
 use crate::network::{self, Network};
 use crate::session::Session;
 use crate::step_recorder::StepRecorder;
@@ -186,14 +187,14 @@ impl CustomSession {
         }
         let said = given.turns.iter().rev().map(|turn| turn.text.as_str()).find(|text| !text.is_empty());
         let text = given.text.clone().or_else(|| said.map(str::to_owned));
-        let usage = self.perform(&given.turns, given.tells_calls, (text.as_deref(), given.usage), turn).await?;
+        let usage = self.perform(&given.turns, given.tells_calls, (text.as_deref(), given.count), turn).await?;
         self.remember(message, text.as_deref());
         turn.record(finished(false, usage, text, Some(given.result)))
     }
 
     async fn take_in_answer(&mut self, message: &UserMessage, answer: Reported, turn: &mut Turn) -> Result<(), Ending> {
         answer.warnings.iter().for_each(|warning| turn.warn(format!("unexpected value from `send`: {warning}")));
-        let reported = (answer.text.as_deref(), answer.usage);
+        let reported = (answer.text.as_deref(), answer.count);
         let usage = self.perform(&answer.turns, answer.tells_calls, reported, turn).await?;
         if let Some(reason) = answer.error {
             return Err(gave_up(reason));
@@ -207,7 +208,7 @@ impl CustomSession {
         &mut self,
         turns: &[ReportedTurn],
         are_listed: bool,
-        (text, usage): (Option<&str>, Usage),
+        (text, count): (Option<&str>, Count),
         turn: &mut Turn,
     ) -> Result<Usage, Ending> {
         let report = match &mut self.inbox {
@@ -218,7 +219,7 @@ impl CustomSession {
         if !(AnswerCalls { text, are_listed, tools }).record(report.as_ref(), turn).await? {
             perform(turns, &mut self.step_recorder, turn).await?;
         }
-        Ok(report.map_or(usage, |report| report.usage(usage)))
+        count.of_reply(report.as_ref(), turn)
     }
 
     fn remember(&mut self, message: &UserMessage, answer: Option<&str>) {

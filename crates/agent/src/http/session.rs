@@ -226,8 +226,7 @@ impl HttpSession {
         self.history.push(json!({"role": "user", "content": message.text}));
         self.history.push(json!({"role": "assistant", "content": text.as_deref().unwrap_or_default()}));
         let result = extra_result(answer, text.as_deref());
-        let usage = answer.count.usage();
-        let usage = report.map_or(usage, |report| report.usage(usage));
+        let usage = answer.count.of_reply(report.as_ref(), turn)?;
         turn.record(finished(false, usage, text, result))
     }
 

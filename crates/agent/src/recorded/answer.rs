@@ -1,8 +1,9 @@
 //! One recorded answer.
 
-use model::{Ending, Excerpt, Question, Usage};
+use model::{Ending, Excerpt, Question};
 use serde_json::{Map, Value};
 
+use super::super::answer::usage::Count;
 use super::super::transcript::{ReportedTurn, given};
 use crate::conversation::Conversation;
 use crate::turn::Turn;
@@ -32,7 +33,8 @@ pub(super) struct RecordedAnswer {
     pub(super) result: Option<Value>,
     pub(super) questions: Vec<Question>,
     pub(super) ending: RecordedEnding,
-    pub(super) usage: Usage,
+    /// Usage of a line that is not a conversation.
+    pub(super) count: Count,
     pub(super) error: Option<String>,
     pub(super) session_id: Option<String>,
     pub(super) model: Option<String>,
@@ -79,7 +81,6 @@ impl RecordedAnswer {
                 Ending::Finished => RecordedEnding::Finished,
                 other => RecordedEnding::Other(other.clone()),
             },
-            usage: conversation.usage,
             session_id: conversation.session_id.clone(),
             model: conversation.model.clone(),
             conversation: Some(conversation),

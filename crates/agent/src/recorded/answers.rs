@@ -462,11 +462,11 @@ mod tests {
     fn usage_can_have_vendor_field_names() {
         let text = "{\"usage\":{\"input_tokens\":5,\"output_tokens\":2.0,\"cost_usd\":0.5}}\n{\"usage\":{\"cost_usd\":1}}\n{\"usage\":{\"input\":-1}}";
         let answers = parse(text);
-        let tokens = answers.lines[0].usage.tokens.unwrap();
+        let tokens = answers.lines[0].count.usage().tokens.unwrap();
         assert_eq!((tokens.input, tokens.output, tokens.reasoning), (5, 2, None));
-        assert_eq!(answers.lines[0].usage.cost_usd, Some(0.5));
-        assert_eq!(answers.lines[1].usage.tokens, None);
-        assert_eq!(parse(r#"{"usage":{"tokens":5}}"#).lines[0].usage.tokens, None);
+        assert_eq!(answers.lines[0].count.usage().cost_usd, Some(0.5));
+        assert_eq!(answers.lines[1].count.usage().tokens, None);
+        assert_eq!(parse(r#"{"usage":{"tokens":5}}"#).lines[0].count.usage().tokens, None);
         assert!(answers.problems[0].message.contains("`usage.input` must be a whole number"));
     }
 

@@ -4,12 +4,13 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use model::text::shortened;
-use model::{Diagnostic, Ending, Question, Severity, Source, Span, Usage, foreign_json, nearest};
+use model::{Diagnostic, Ending, Question, Severity, Source, Span, foreign_json, nearest};
 use serde_json::{Map, Value};
 
 use super::super::transcript::{self, ReportedCall, ReportedTurn, as_text, given, kind, spread};
 use super::answer::{RecordedAnswer, RecordedEnding, is_record, result};
-use crate::answer::{document, usage};
+use crate::answer::document;
+use crate::answer::usage::{self, Count};
 use crate::json_lines::syntax_problem;
 
 /// Known keys, including those of a trial from the report that resemble one of them.
@@ -175,7 +176,7 @@ impl LineReader<'_> {
             model: self.text(map, "model"),
             questions: self.questions(map),
             ending: self.ending(map),
-            usage: self.usage(map),
+            count: self.usage(map),
             ..RecordedAnswer::default()
         };
         let calls = self.calls(map);
@@ -336,22 +337,22 @@ impl LineReader<'_> {
         if ending == Ending::Finished { RecordedEnding::Finished } else { RecordedEnding::Other(ending) }
     }
 
-    fn usage(&mut self, map: &Map<String, Value>) -> Usage {
-        let mut usage = Usage::default();
+    fn usage(&mut self, map: &Map<String, Value>) -> Count {
+        let mut count = Count::default();
         match given(map, "usage") {
             None => {}
             Some(Value::Object(given)) => {
                 usage::names().for_each(|name| self.check_count(given, name));
                 self.suspect_counts(given);
-                usage = usage::usage(given);
+                count = usage::usage(given);
             }
             Some(other) => self.problem("usage", format!("`usage` must be an object, not {}", kind(other))),
         }
-        usage.cost_usd = map.get("cost_usd").and_then(Value::as_f64).or(usage.cost_usd);
+        count.read_cost(map);
         let of_usage = map.get("usage").and_then(Value::as_object);
         self.check_amount(map, "cost_usd");
         usage::COST.iter().for_each(|key| of_usage.into_iter().for_each(|usage| self.check_amount(usage, key)));
-        usage
+        count
     }
 
     fn check_amount(&mut self, map: &Map<String, Value>, key: &str) {

@@ -287,7 +287,10 @@ impl RecordedSession {
         }
         let ending = answer.ending(turn);
         let is_error = ending != Ending::Finished;
-        let usage = answer.conversation.as_ref().map_or(answer.usage, usage_of);
+        let usage = match &answer.conversation {
+            Some(conversation) => usage_of(conversation),
+            None => answer.count.of_reply(None, turn)?,
+        };
         let text = answer.output.clone().or(last_text);
         let (subtype, result) = (answer.subtype().to_owned(), answer.result.clone());
         let recorded = turn.record(Step::Finished { subtype, is_error, usage, text, result });

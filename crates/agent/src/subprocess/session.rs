@@ -107,7 +107,7 @@ impl SubprocessSession {
             perform(&answer.turns, &mut self.step_recorder, turn).await?;
         }
         self.is_reported = true;
-        let usage = report.map_or(answer.usage, |report| report.usage(answer.usage));
+        let usage = answer.count.of_reply(report.as_ref(), turn)?;
         turn.record(finished(answer.error.is_some(), usage, answer.text, answer.result))?;
         answer.error.map_or(Ok(()), |reason| Err(Ending::GaveUp { reason }))
     }

@@ -211,7 +211,7 @@ impl Inbox {
         if let Ok(report) = self.collect(ProgramState::Ended, turn).await {
             let answer = AnswerCalls { text: None, are_listed: false, tools: Vec::new() };
             let _ = answer.record(Some(&report), turn).await;
-            usage = report.usage(usage);
+            usage = report.usage();
         }
         let _ = turn.record(Step::CallsMissing { reason: UNFINISHED.to_owned() });
         usage

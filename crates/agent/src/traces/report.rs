@@ -238,9 +238,8 @@ impl SpanReport {
         lines.join("\n")
     }
 
-    /// Returns the usage of a reply: that of the spans, or that of the answer if they do not contain it.
-    pub(crate) fn usage(&self, answer: Usage) -> Usage {
-        let own = self.trace.usage;
-        Usage { tokens: own.tokens.or(answer.tokens), cost_usd: own.cost_usd.or(answer.cost_usd) }
+    /// Returns the usage that the spans contain.
+    pub(crate) fn usage(&self) -> Usage {
+        self.trace.usage
     }
 }

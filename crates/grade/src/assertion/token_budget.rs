@@ -47,7 +47,7 @@ fn judge(evidence: &Evidence) -> Option<Verdict> {
         return Some(match counted.unreported.tokens {
             false => Verdict::met(format!("{used} of {limit} tokens")),
             true => Verdict::undecided(format!(
-                "the agent reported {used} tokens, but not those of every message; {whose} is {limit}"
+                "the agent reported {used} tokens, but not all that it used; {whose} is {limit}"
             )),
         });
     }

@@ -33,7 +33,7 @@ impl Matcher for TokenUsage {
         };
         let (used, max) = (format::thousands(tokens.total() as f64), format::thousands(self.max as f64));
         let verdict = if tokens.total() <= self.max && evidence.trace.unreported.tokens {
-            Verdict::undecided(format!("the agent reported {used} tokens, but not those of every message"))
+            Verdict::undecided(format!("the agent reported {used} tokens, but not all that it used"))
         } else if tokens.total() <= self.max {
             Verdict::met(format!("{used} of {max} tokens"))
         } else {

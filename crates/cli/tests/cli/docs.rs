@@ -13,6 +13,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
 use std::collections::BTreeSet;
+use std::fs;
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -376,6 +377,21 @@ fn the_commands_for_the_readers_own_skill_work_in_the_quickstart() {
     });
     // The run contains a scenario that fails on purpose.
     assert_eq!(codes.collect::<Vec<_>>(), [0, 0, 1]);
+}
+
+#[test]
+fn the_readmes_scenario_passes_beside_those_of_the_quickstart() {
+    let project = Project::new(PROGRAM);
+    for file in ["trialrun.yaml", "skills/changelog/SKILL.md", "skills/changelog/tests/models/careful.yaml"] {
+        let text = fs::read_to_string(root().join("examples/quickstart").join(file)).unwrap();
+        project.write(file, &text);
+    }
+    let scenario = |block: &Block| block.file().filter(|file| file.starts_with("skills/changelog/tests/"));
+    let readme = Page::read("README.md");
+    let (file, block) = readme.blocks.iter().find_map(|block| Some((scenario(block)?, block))).unwrap();
+    assert!(!root().join("examples/quickstart").join(&file).exists(), "{file} would replace a file of the quickstart");
+    project.write(&file, &block.code);
+    project.run(&["run", "changelog"]).exits(0);
 }
 
 /// Returns a project with the tests in the README, and an agent at `url`.

@@ -105,6 +105,14 @@ test("values are matched, and mistakes are explained", async () => {
     await assert.rejects(trial("Hi", { agent: wrong, expect: paris }), /`agent` must be a function or the name of a configured agent, not/);
   }
   await assert.rejects(trial("Hi", { agent: [], expect: paris }), /`agent` is an empty list/);
+  await assert.rejects(run("tests"), /`run` takes an object, such as `\{ targets: \["tests"\] \}`, not string/);
+  await assert.rejects(check(["tests"]), /`check` takes an object, .*, not a list/);
+  await assert.rejects(trial({ agent: bot }), /the prompt must be a string or a list of strings, not object/);
+  await assert.rejects(trial("Hi", { agent: bot, expects: paris }), /no `expects` \(did you mean `expect`\?\)/);
+  await assert.rejects(trial("Hi", { agent: bot, files: ["notes.md"] }), /`files` must be an object, .*, not a list/);
+  await assert.rejects(trial("Hi", { agent: bot, expect: [{ contains: /Par/ }] }), /`matches` a regular expression/);
+  assert.throws(() => agent("bot", () => "x"), /the settings of an agent must be an object/);
+  assert.ok((await trial("France?", { agent: bot, expect: [{ matches: /^par/i }] })).passed);
   await assert.rejects(run({ agents: ["bot"] }), /an agent must be a function, not string/);
 });
 

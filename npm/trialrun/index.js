@@ -11,6 +11,7 @@ const INVALID_TESTS = -32002;
 function agent(first, second) {
   const [settings, answer] = typeof first === "function" ? [{}, first] : [first, second];
   if (typeof answer !== "function") throw new TypeError(`an agent must be a function, not ${kindOf(second ?? first)}`);
+  mustBeObject(settings, "the settings of an agent must be", "{ name: \"bot\" }");
   const name = settings.name ?? (answer.name.replace(/[^A-Za-z0-9_.-]/g, "-") || "function");
   const described = { sandbox: settings.sandbox ?? false, costs: settings.costs ?? true };
   if (settings.traces !== undefined) {
@@ -36,6 +37,7 @@ function operator(first, second) {
 function named(kind, first, second) {
   const [{ name, timeout }, fn] = typeof first === "function" ? [{}, first] : [first ?? {}, second];
   if (typeof fn !== "function") throw new TypeError(`${kind} must be a function, not ${kindOf(second ?? first)}`);
+  if (typeof first !== "function") mustBeObject(first ?? {}, `the settings of ${kind} must be`, "{ name: \"short\" }");
   const own = name ?? fn.name;
   if (!own) throw new TypeError(`${kind} needs a name: name the function, or pass \`{ name }\``);
   return { name: own, settings: timeout === undefined ? {} : { timeout_ms: timeout }, fn };
@@ -44,6 +46,13 @@ function named(kind, first, second) {
 /** Returns the kind of a value for an error. */
 function kindOf(value) {
   return value === null ? "null" : Array.isArray(value) ? "a list" : typeof value;
+}
+
+/** Throws an error that has an `example`, unless `value` is an object with keys. */
+function mustBeObject(value, what, example) {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    throw new TypeError(`${what} an object, such as \`${example}\`, not ${kindOf(value)}`);
+  }
 }
 
 /** Returns functions by name. */
@@ -57,6 +66,14 @@ function byName(kind, given, call, make) {
   };
   [given].flat().forEach(add);
   return { all, add };
+}
+
+/** Returns suites with regular expressions as they are written in files: JSON has none. */
+function asWritten(value) {
+  if (value instanceof RegExp) return String(value);
+  if (Array.isArray(value)) return value.map(asWritten);
+  const isPlain = typeof value === "object" && value !== null && Object.getPrototypeOf(value) === Object.prototype;
+  return isPlain ? Object.fromEntries(Object.entries(value).map(([key, one]) => [key, asWritten(one)])) : value;
 }
 
 /** Returns the parameters of a request, and the functions by name. */
@@ -78,7 +95,7 @@ function selection(settings) {
     assertions: byName("assertions", assertions, "check", assertion).all,
     operators: byName("operators", operators, "compare", operator).all,
   };
-  return { params: { targets: [targets].flat(), suites, options }, functions };
+  return { params: { targets: [targets].flat(), suites: asWritten(suites), options }, functions };
 }
 
 async function withClient(settings, use) {
@@ -113,6 +130,7 @@ class Run {
 
 /** Runs tests and records the run. */
 async function run(settings = {}) {
+  mustBeObject(settings, "`run` takes", "{ targets: [\"tests\"] }");
   const { directory, onEvent, signal, ...rest } = settings;
   const chosen = selection(rest);
   const [trials, texts] = [[], new Map()];
@@ -140,20 +158,27 @@ async function run(settings = {}) {
 
 /** Runs one case that is written in JavaScript. */
 async function trial(prompt, settings = {}) {
-  if (settings.agent === undefined) throw new TypeError("`trial` needs `agent`: a function or the name of a configured agent");
-  const { expect: assertions = [], files = {}, name = "trial", tags = [], ...rest } = settings;
-  if (!Array.isArray(assertions)) throw new TypeError(`\`expect\` must be a list, not ${kindOf(assertions)}`);
-  for (const one of assertions) {
-    if (typeof one !== "object" || one === null || Array.isArray(one)) {
-      throw new TypeError(`each item of \`expect\` must be an object, not ${kindOf(one)}`);
-    }
-  }
   const messages = [prompt].flat();
   const wrong = messages.findIndex((says) => typeof says !== "string");
   if (!messages.length || wrong >= 0) {
     const given = messages.length ? kindOf(messages[wrong]) : "an empty list";
     throw new TypeError(`the prompt must be a string or a list of strings, not ${given}`);
   }
+  mustBeObject(settings, "the second argument of `trial` must be", "{ agent: bot }");
+  if (settings.agent === undefined) throw new TypeError("`trial` needs `agent`: a function or the name of a configured agent");
+  const { expect: assertions = [], expects, files = {}, name = "trial", tags = [], ...rest } = settings;
+  if (expects !== undefined) throw new TypeError("`trial` has no `expects` (did you mean `expect`?)");
+  if (!Array.isArray(assertions)) throw new TypeError(`\`expect\` must be a list, not ${kindOf(assertions)}`);
+  for (const one of assertions) {
+    if (typeof one !== "object" || one === null || Array.isArray(one)) {
+      throw new TypeError(`each item of \`expect\` must be an object, not ${kindOf(one)}`);
+    }
+    for (const key of ["contains", "not_contains"]) {
+      if (!(one[key] instanceof RegExp)) continue;
+      throw new TypeError(`\`${key}\` takes a text, and \`${key.replace("contains", "matches")}\` a regular expression`);
+    }
+  }
+  mustBeObject(files, "`files` must be", "{ \"notes.md\": \"text\" }");
   const suite = { name, turns: messages.map((says) => ({ says })) };
   if (tags.length) suite.tags = tags;
   if (assertions.length) suite.assertions = assertions;
@@ -168,13 +193,17 @@ async function trial(prompt, settings = {}) {
 }
 
 /** Reads and compiles tests, without running anything. */
-async function check({ directory, ...rest } = {}) {
+async function check(settings = {}) {
+  mustBeObject(settings, "`check` takes", "{ targets: [\"tests\"] }");
+  const { directory, ...rest } = settings;
   const { params, functions } = selection(rest);
   return await withClient({ directory }, (client) => client.call("check", params, functions));
 }
 
 /** Returns the trials that `run` would run. */
-async function list({ directory, ...rest } = {}) {
+async function list(settings = {}) {
+  mustBeObject(settings, "`list` takes", "{ targets: [\"tests\"] }");
+  const { directory, ...rest } = settings;
   const { params, functions } = selection(rest);
   return (await withClient({ directory }, (client) => client.call("list", params, functions))).trials;
 }

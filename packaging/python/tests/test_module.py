@@ -267,6 +267,11 @@ def test_mistakes_are_explained():
     for agent in (7, None, {"name": "bot"}, [None]):
         with pytest.raises(TypeError, match="`agent` must be a function or the name of a configured agent, not"):
             trialrun.trial("Hi", agent=agent, expect=PARIS)
+    with pytest.raises(TypeError, match="`expects` is not an option of a run .did you mean `expect`"):
+        trialrun.trial("Hi", agent=bot, expects=PARIS)
+    with pytest.raises(TypeError, match="`files` must be a map of paths to texts, not list"):
+        trialrun.trial("Hi", agent=bot, files=["notes.md"])
+    assert repr(trialrun.TrialrunError) == "<class 'trialrun.TrialrunError'>"
     with pytest.raises(TypeError, match="`agent` is an empty list"):
         trialrun.trial("Hi", agent=[], expect=PARIS)
     for make in (lambda: trialrun.run(agents=["bot"]), lambda: trialrun.agent("bot")):

@@ -53,3 +53,7 @@ __all__ = [
     "show",
     "trial",
 ]
+
+# Errors are shown under the names by which they are imported.
+for _error in (MismatchError, ProgramNotFound, ProtocolError, TrialrunError, TrialsFailed, Unreachable):
+    _error.__module__ = __name__

@@ -3,7 +3,7 @@
 import difflib
 import html
 import os
-from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Union, cast
+from typing import AbstractSet, Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Union, cast
 
 from ._agent import Agent, Function, as_agent
 from ._client import Callbacks, Client, TrialrunError
@@ -153,6 +153,15 @@ class Comparison:
         return f"<Comparison: exit code {self.exit_code}>"
 
 
+def refuse_unknown(given: Mapping[str, Any], known: AbstractSet[str]) -> None:
+    """Raises an error if there is a keyword that is not known."""
+    unknown = sorted(set(given) - OPTIONS)
+    if unknown:
+        near = difflib.get_close_matches(unknown[0], sorted(known), 1)
+        hint = f" (did you mean `{near[0]}`?)" if near else ""
+        raise TypeError(f"`{unknown[0]}` is not an option of a run{hint}")
+
+
 class Selection:
     """Parameters of a request about tests."""
 
@@ -166,11 +175,7 @@ class Selection:
         assertions: Iterable[Union[Assertion, CheckFunction]] = (),
         operators: Iterable[Union[Operator, Compare]] = (),
     ) -> None:
-        unknown = sorted(set(options) - OPTIONS)
-        if unknown:
-            near = difflib.get_close_matches(unknown[0], sorted(OPTIONS), 1)
-            hint = f" (did you mean `{near[0]}`?)" if near else ""
-            raise TypeError(f"`{unknown[0]}` is not an option of a run{hint}")
+        refuse_unknown(options, OPTIONS)
         self.functions: List[Union[Assertion, Operator]] = [as_assertion(given) for given in assertions]
         self.functions.extend(as_operator(given) for given in operators)
         self.agents: Dict[str, Agent] = {}
@@ -278,6 +283,7 @@ def trial(
     """
     if cast(object, agent) is None:
         raise TypeError("`agent` must be a function or the name of a configured agent, not None")
+    refuse_unknown(options, OPTIONS | {"expect", "files", "name", "tags"})
     suite = conversation(prompt, name=name, expect=expect, files=files, tags=tags)
     finished = run(
         agent=agent,
@@ -310,6 +316,8 @@ def conversation(
     for assertion in expect:
         if not isinstance(cast(object, assertion), Mapping):
             raise TypeError(f"each item of `expect` must be a map, not {type(assertion).__name__}")
+    if files is not None and not isinstance(cast(object, files), Mapping):
+        raise TypeError(f"`files` must be a map of paths to texts, not {type(files).__name__}")
     messages: Sequence[object] = prompt if isinstance(cast(object, prompt), (list, tuple)) else [prompt]
     wrong = [type(message).__name__ for message in messages if not isinstance(message, str)]
     if wrong or not messages:

@@ -58,7 +58,10 @@ case ${INPUT_INSTALL:-release} in
     cargo install --locked --path "$GITHUB_ACTION_PATH/crates/cli" --root "$RUNNER_TEMP/trialrun-build"
     bin=$RUNNER_TEMP/trialrun-build/bin
     ;;
-  none) bin=$(dirname "$(command -v trialrun)") ;;
+  none)
+    program=$(command -v trialrun) || { echo "::error title=trialrun::install: none needs trialrun on the PATH."; exit 1; }
+    bin=$(dirname "$program")
+    ;;
   *) echo "::error title=trialrun::The input install must be release, source or none, not $INPUT_INSTALL."; exit 1 ;;
 esac
 

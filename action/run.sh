@@ -85,7 +85,15 @@ fi
 
 run=
 if [ "$code" = 0 ]; then
-  without_commands trialrun run "${record[@]}" "${options[@]}" ${arguments[@]+"${arguments[@]}"} ${tests[@]+"${tests[@]}"} || code=$?
+  for argument in ${arguments[@]+"${arguments[@]}"}; do
+    case ${argument%%=*} in
+      -*' '*) echo "::warning title=trialrun::\`$argument\` is one argument; write an option and its value on two lines." ;;
+    esac
+  done
+  run_tests() {
+    trialrun run "${record[@]}" "${options[@]}" ${arguments[@]+"${arguments[@]}"} ${tests[@]+"${tests[@]}"} 2>&1 | tee "$out/ran"
+  }
+  without_commands run_tests || code=$?
   if [ -s "$reports/report.json" ]; then
     run=$(jq --raw-output .run.id "$reports/report.json")
   fi
@@ -182,6 +190,8 @@ page() { # file with the comparison, file with the details of the run
     cat "$1"
     printf '\n'
     cat "$2"
+  elif [ -s "$out/ran" ]; then
+    preformatted "$out/ran"
   elif [ -s "$out/check" ]; then
     preformatted "$out/check"
   fi

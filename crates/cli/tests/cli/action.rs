@@ -244,6 +244,10 @@ fn tests_that_are_invalid_stop_the_run_and_are_shown() {
     assert_eq!(runner.output("baseline"), None);
     let summary = runner.file("summary");
     assert!(summary.contains("nothing ran") && summary.contains("file_&lt;b&gt;"), "{summary}");
+    runner.write_skill("Hello, Ada!");
+    let ran = runner.run(&[("INPUT_ARGUMENTS", "--agent fake")]);
+    assert!(ran.out.contains("write an option and its value on two lines"), "{}", ran.output());
+    assert!(runner.file("summary").contains("unexpected argument"), "{}", runner.file("summary"));
     let ran = runner.script("run.sh", &[], &[("INPUT_NAME", "../x")]).exits(1);
     assert!(ran.out.contains("The input name may contain"), "{}", ran.output());
 }
@@ -463,6 +467,8 @@ fn a_release_is_installed_only_if_its_checksum_is_right() {
     install(&[("INPUT_INSTALL", "none")]).exits(0);
     assert_eq!(runner.file("path").trim(), runner.bin.path().to_str().unwrap());
     install(&[("INPUT_INSTALL", "magic")]).exits(1);
+    let missing = install(&[("INPUT_INSTALL", "none"), ("PATH", "/usr/bin:/bin")]).exits(1);
+    assert!(missing.out.contains("::error title=trialrun::install: none needs"), "{}", missing.output());
 }
 
 #[test]

@@ -248,8 +248,8 @@ fn a_setup_command_that_fails_or_hangs_is_named() {
 // The record.
 
 #[track_caller]
-fn refused(ran: Ran, parts: &[&str]) {
-    let ran = ran.exits(2);
+fn refused(ran: Ran, code: i32, parts: &[&str]) {
+    let ran = ran.exits(code);
     assert!(parts.iter().all(|part| ran.err.contains(part)), "{parts:?}: {}", ran.output());
     assert_eq!(ran.out, "", "something ran: {}", ran.output());
 }
@@ -276,7 +276,7 @@ fn a_record_that_cannot_be_created_prevents_the_run() {
     let project = project();
     quick(&project);
     project.write(".trialrun", "a file\n");
-    refused(project.run(&["run", "s.yaml"]), &["cannot record into", ".trialrun", "--state DIR"]);
+    refused(project.run(&["run", "s.yaml"]), 2, &["cannot record into", ".trialrun", "--state DIR"]);
     assert_eq!(project.read(".trialrun"), "a file\n");
     project.run(&["run", "s.yaml", "--state", "elsewhere"]).exits(0);
     assert_eq!(project.left_over(), [""; 0]);
@@ -292,7 +292,7 @@ fn a_record_on_a_read_only_disk_prevents_the_run() {
         quick(&project);
         let script = format!("{{ {mount} true; }} || exit 111; {before}{read_only} exec \"$1\" run s.yaml");
         let ran = with_mounts(&project, &script);
-        refused(ran, &["record", ".trialrun"]);
+        refused(ran, 3, &["record", ".trialrun", "--state DIR"]);
     }
 }
 
@@ -399,7 +399,7 @@ fn a_file_that_is_not_a_record_is_rejected_and_unchanged() {
     quick(&project);
     for text in ["not a database at all, but a text", "SQLite format 3\0 and nothing more"] {
         project.write(".trialrun/runs.db", text);
-        refused(project.run(&["run", "s.yaml"]), &["runs.db", "not changed"]);
+        refused(project.run(&["run", "s.yaml"]), 2, &["runs.db", "not changed"]);
         assert_eq!(project.read(".trialrun/runs.db"), text);
         project.run(&["history"]).exits(2);
     }
@@ -414,7 +414,7 @@ fn a_newer_record_is_rejected_and_unchanged() {
     overwrite(&file, 60, &4711_u32.to_be_bytes());
     let before = fs::read(&file).unwrap();
     for command in [["run", "s.yaml"].as_slice(), &["history"], &["status"]] {
-        refused(project.run(command), &["newer version of trialrun", "4711", "not changed"]);
+        refused(project.run(command), 2, &["newer version of trialrun", "4711", "not changed"]);
     }
     assert!(before == fs::read(&file).unwrap(), "it was touched");
 }

@@ -95,6 +95,9 @@ impl From<store::StoreError> for Error {
     fn from(error: store::StoreError) -> Self {
         let problem = match &error {
             store::StoreError::Unreachable { .. } => Self::environment(error.to_string()),
+            store::StoreError::Open { location: store::Location::File(_), .. } => {
+                Self::environment(error.to_string()).hint(ELSEWHERE)
+            }
             _ => Self::usage(error.to_string()),
         };
         let hints = match &error {
@@ -104,6 +107,9 @@ impl From<store::StoreError> for Error {
         Self { source: Some(Box::new(error)), ..hints.into_iter().fold(problem, Self::hint) }
     }
 }
+
+/// Advice about a folder in which nothing can be recorded.
+pub(crate) const ELSEWHERE: &str = "`--state DIR` selects another folder";
 
 /// Returns the names that a wrong name of a run or a trial may mean.
 fn hints(error: &store::SelectError) -> Vec<String> {

@@ -17,5 +17,9 @@ pub fn normalize(path: &Path) -> PathBuf {
 
 /// Returns a path as a user in `cwd` would write it.
 pub fn shown(path: &Path, cwd: &Path) -> String {
-    path.strip_prefix(cwd).unwrap_or(path).display().to_string()
+    match path.strip_prefix(cwd) {
+        Ok(below) if below.as_os_str().is_empty() => ".".to_owned(),
+        Ok(below) => below.display().to_string(),
+        Err(_) => path.display().to_string(),
+    }
 }

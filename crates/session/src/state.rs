@@ -1,13 +1,14 @@
 //! Place of what trialrun keeps for a project: a folder, and the record of runs.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use store::postgres::Surroundings;
 use store::{Location, LocationError, Store, StoreError};
 use suite::Project;
 
-use crate::error::Error;
+use crate::error::{ELSEWHERE, Error};
 use crate::layer::Layer;
 use crate::owner::owner;
 use crate::path::shown;
@@ -101,8 +102,15 @@ impl State {
                 false => Ok(()),
             };
             created.map_err(|error| {
-                Error::usage(format!("cannot record into {}: {error}", folder.display()))
-                    .hint("nothing was run; `--state DIR` selects another folder")
+                let message = format!("cannot record into {}: {error}", folder.display());
+                // A file or a path that cannot be a folder is a wrong setting.
+                let refused = match error.kind() {
+                    ErrorKind::NotADirectory | ErrorKind::AlreadyExists | ErrorKind::InvalidInput => {
+                        Error::usage(message)
+                    }
+                    _ => Error::environment(message),
+                };
+                refused.hint(format!("nothing was run; {ELSEWHERE}"))
             })?;
         }
         Ok(store::open(&self.record, &owner())?)

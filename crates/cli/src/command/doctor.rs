@@ -300,8 +300,19 @@ fn prices() -> Vec<Finding> {
 fn record(session: &Session) -> Finding {
     let about = session.state.shown(&session.cwd);
     let mut hints = session.diagnostics.iter().map(ToString::to_string).collect::<Vec<_>>();
-    hints.extend(session.find_store().err().map(|error| error.to_string()));
+    let unusable = session.find_store().err().map(|error| error.to_string()).or_else(|| unwritable(&session.state));
+    hints.extend(unusable);
     Finding { kind: "record", name: "runs".into(), ready: hints.is_empty(), about: vec![about], hints }
+}
+
+/// Returns the reason why a run could not be recorded, if the record is a file.
+fn unwritable(state: &session::State) -> Option<String> {
+    let folder = state.record_folder()?;
+    // A folder that does not exist is created by a run.
+    let existing = folder.ancestors().find(|folder| folder.exists())?;
+    let error = tempfile::tempfile_in(existing).err()?;
+    let folder = existing.display();
+    Some(format!("nothing can be written into {folder} ({}); `--state DIR` selects another folder", error.kind()))
 }
 
 /// Says how to make a log, which a report about a problem should include.

@@ -257,7 +257,7 @@ impl Git<'_> {
         let what = output.stdout.text();
         let what = what.lines().last().unwrap_or("");
         Err(failed(match output.status.code() {
-            Some(127) => "`git_init` needs git, which is not on the PATH".to_owned(),
+            Some(127) => "a repository for the agent needs git, which is not on the PATH".to_owned(),
             _ => format!("git {what} failed: {}", output.stderr.text().trim()),
         }))
     }

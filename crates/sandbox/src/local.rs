@@ -118,7 +118,13 @@ impl LocalBackend {
         registry: &Arc<Registry>,
         enclosure: Option<Arc<dyn Enclosure>>,
     ) -> Result<Self, SandboxError> {
-        let root = host.temp.canonicalize().map_err(SandboxError::io("make sandboxes in", &host.temp))?;
+        let unusable = SandboxError::io("make sandboxes in", &host.temp);
+        let root = host.temp.canonicalize().and_then(|root| match tempfile::tempdir_in(&root) {
+            Ok(_) => Ok(root),
+            // Its own text names a random directory.
+            Err(error) => Err(error.kind().into()),
+        });
+        let root = root.map_err(unusable)?;
         let templates = Templates {
             root,
             env: Arc::new(host.env.clone()),

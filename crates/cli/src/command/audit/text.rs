@@ -62,6 +62,12 @@ pub fn text(audit: &Audit, verbose: bool) -> String {
     }
     let errors = audit.weaknesses.iter().filter(|weakness| weakness.diagnostic.is_error()).count();
     let warnings = audit.weaknesses.len() - errors;
+    let [all, left_out] = [cases().count(), cases().filter(|(_, case)| case.not_audited.is_some()).count()];
+    let of_cases = match left_out {
+        0 => String::new(),
+        _ if audit.score.is_none() => String::new(),
+        _ => format!(" of {} of {}", all - left_out, counted(all, "case")),
+    };
     let found = match (errors, warnings) {
         (0, 0) if audit.score.is_none() => "nothing was audited".to_owned(),
         (0, 0) if judged > 0 => "no weakness found in what is decided without a judge".to_owned(),
@@ -70,7 +76,7 @@ pub fn text(audit: &Audit, verbose: bool) -> String {
         (_, 0) => counted(errors, "error"),
         _ => format!("{} and {}", counted(errors, "error"), counted(warnings, "warning")),
     };
-    text + &format!("score {}: {found}\n", percent(audit.score))
+    text + &format!("score {}{of_cases}: {found}\n", percent(audit.score))
 }
 
 fn counted_verb(count: usize, noun: &str, one: &str, more: &str) -> String {

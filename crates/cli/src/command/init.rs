@@ -156,7 +156,9 @@ pub fn run(args: &InitArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     if !args.force {
         let there: Vec<String> = files
             .iter()
-            .filter(|(path, _)| dir.join(path).symlink_metadata().is_ok())
+            .filter(|(path, content)| {
+                dir.join(path).symlink_metadata().is_ok() && !is_same_schema(&dir.join(path), content)
+            })
             .map(|(path, _)| dir.join(path).display().to_string())
             .collect();
         if !there.is_empty() {
@@ -179,6 +181,19 @@ pub fn run(args: &InitArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
         None => next_steps(args, &files),
     });
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns `true` if the file at `path` is a schema with this `content`, which several commands write.
+fn is_same_schema(path: &Path, content: &str) -> bool {
+    path.to_string_lossy().ends_with(".schema.json")
+        && path.symlink_metadata().is_ok_and(|there| there.is_file())
+        && std::fs::read(path).is_ok_and(|there| there == content.as_bytes())
+}
+
+/// Returns a path as a word of a command line.
+fn word(path: &Path) -> String {
+    let text = path.display().to_string();
+    shlex::try_quote(&text).map(String::from).unwrap_or(text)
 }
 
 /// Asks the user what to test.
@@ -256,7 +271,7 @@ fn check_skill(args: &InitArgs) -> Result<(), CliError> {
 
 /// Returns the next steps for a skill that was created in `home`.
 fn next_steps_of_skill(home: &Path, name: &str) -> String {
-    let home = home.display();
+    let home = word(home);
     format!(
         "\nWrite the skill, then its suite; `trialrun check --skill {home} --strict` reports problems.\n\
          To measure whether the skill helps, with a real agent:  trialrun run --skill {home}\n\
@@ -266,9 +281,13 @@ fn next_steps_of_skill(home: &Path, name: &str) -> String {
 
 /// Returns the next steps for the created files.
 fn next_steps(args: &InitArgs, files: &[(PathBuf, String)]) -> String {
-    let go = if args.dir == Path::new(".") { String::new() } else { format!("cd {} && ", args.dir.display()) };
-    let home = files.iter().find(|(path, _)| path.ends_with("SKILL.md")).and_then(|(path, _)| path.parent());
-    let home = home.map(|path| path.display().to_string()).unwrap_or_default();
+    let go = if args.dir == Path::new(".") { String::new() } else { format!("cd {} && ", word(&args.dir)) };
+    // A skill that is there already is not among the files, but its suite is.
+    let home = files.iter().find_map(|(path, _)| match path.ends_with("evals/evals.json") {
+        true => path.parent()?.parent(),
+        false => path.parent().filter(|_| path.ends_with("SKILL.md")),
+    });
+    let home = home.map(word).unwrap_or_default();
     let measure = format!("To measure whether the skill helps, with a real agent:  {go}trialrun run --skill {home}\n");
     if args.is_skill_alone() {
         return format!("\nWrite the skill, then its suite; `trialrun check --strict` reports problems.\n{measure}");

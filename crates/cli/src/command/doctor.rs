@@ -147,8 +147,11 @@ async fn containment(host: &Host) -> Finding {
         Ok(Containment::Floor { reason }) => (true, format!("by a supervisor that adopts orphans ({reason})")),
         Err(error) => (false, format!("the program cannot start itself: {error}")),
     };
-    let hints = session::steering(&host.temp).into_iter().map(|(what, help)| format!("{what}: {help}")).collect();
-    Finding { kind: "sandbox", name: LOCAL.into(), ready, about: vec![about], hints }
+    let mut hints: Vec<String> =
+        session::steering(&host.temp).into_iter().map(|(what, help)| format!("{what}: {help}")).collect();
+    let unusable = sandbox::SandboxFactory::open(LOCAL, host).err();
+    hints.extend(unusable.as_ref().map(|error| format!("{error}; TMPDIR selects another directory")));
+    Finding { kind: "sandbox", name: LOCAL.into(), ready: ready && unusable.is_none(), about: vec![about], hints }
 }
 
 /// Checks which sandbox kinds work on this machine with the project's settings, and what each one guarantees.

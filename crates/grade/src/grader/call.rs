@@ -7,7 +7,7 @@ use model::{Node, NodeKind, Trace, TracedCall};
 use serde_json::Value;
 
 use super::{Held, flag, items, number, text, texts, whole};
-use crate::call_pattern::unknown_calls;
+use crate::call_pattern::{unknown_arguments, unknown_calls};
 use crate::pattern::{Pattern, RegexBudget};
 use crate::skill_use;
 
@@ -103,7 +103,12 @@ impl CallPattern {
     }
 
     fn matches(&self, traced: &TracedCall) -> Result<bool, String> {
+        let mut unknown = None;
         for (part, rule) in &self.conditions {
+            if traced.call.input.is_null() && !matches!(part, Part::Name | Part::Result) {
+                unknown = unknown_arguments(&traced.call);
+                continue;
+            }
             let mut holds = false;
             for value in part.values(traced) {
                 if rule.holds(&value)? {
@@ -115,7 +120,7 @@ impl CallPattern {
                 return Ok(false);
             }
         }
-        Ok(true)
+        unknown.map_or(Ok(true), Err)
     }
 }
 

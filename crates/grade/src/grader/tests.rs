@@ -104,6 +104,19 @@ fn answers_and_files_are_searched() {
 }
 
 #[test]
+fn calls_without_reported_arguments_decide_nothing_about_them() {
+    let evidence = EvidenceBuilder::new().call("Bash", Value::Null).answer("Done.").evidence();
+    let none = |pattern: Value| json!([{"check": "calls", "patterns": [pattern], "min": 0, "max": 0}]);
+    for (pattern, status) in [
+        (json!({"name": "bash", "command": "rm"}), Status::Undecided),
+        (json!({"name": "view", "path": "a"}), Status::Met),
+        (json!({"name": "bash"}), Status::Unmet),
+    ] {
+        assert_eq!(graded(none(pattern.clone()), &evidence).0, status, "{pattern}");
+    }
+}
+
+#[test]
 fn calls_are_found_under_the_names_of_copilot() {
     let evidence = EvidenceBuilder::new()
         .call("Bash", json!({"command": "npm test"}))

@@ -239,6 +239,12 @@ fn calls_and_skills_are_graded() {
         let finding = findings(&assertion(fields.clone()), 1.0, &story().evidence()).unwrap();
         assert_eq!(finding.status == Status::Met, pass, "{fields}: {}", finding.reason);
     }
+    let silent = EvidenceBuilder::new().call("search", serde_json::Value::Null).answer("done").evidence();
+    for kind in ["trajectory:tool-args-match", "not-trajectory:tool-args-match"] {
+        let fields = json!({"type": kind, "value": {"name": "search", "args": {"q": "a"}}});
+        let finding = findings(&assertion(fields), 1.0, &silent).unwrap();
+        assert_eq!(finding.reason, "the agent does not report with which arguments it called search");
+    }
     let f1 = json!({"type": "tool-call-f1", "value": "search, save", "threshold": 0.7});
     let finding = findings(&assertion(f1), 1.0, &story().evidence()).unwrap();
     assert_eq!((finding.status, finding.score), (Status::Met, Some(0.8)));

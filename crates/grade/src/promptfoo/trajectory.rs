@@ -164,10 +164,20 @@ impl Calls {
     /// Returns the reason if it cannot be decided.
     pub(super) fn grade(&self, answer: &Answer<'_>) -> Result<Graded, String> {
         let (graded, is_certain) = self.graded(answer);
-        match unknown_calls(&answer.evidence.trace).filter(|_| !is_certain) {
+        let trace = &answer.evidence.trace;
+        match unknown_calls(trace).or_else(|| self.unreported_arguments(trace)).filter(|_| !is_certain) {
             Some(reason) => Err(reason),
             None => Ok(graded),
         }
+    }
+
+    /// Returns the reason why the arguments of a call that matters are not known.
+    fn unreported_arguments(&self, trace: &Trace) -> Option<String> {
+        let Rule::Arguments { step, .. } = &self.rule else { return None };
+        let steps = steps(trace);
+        let mut silent = steps.iter().filter(|taken| taken.input.is_some_and(Value::is_null) && step.matches(taken));
+        let name = silent.find_map(|taken| taken.names.first().copied())?;
+        Some(format!("the agent does not report with which arguments it called {name}"))
     }
 
     /// Returns the result for the known calls, and `true` if further calls could not change it.

@@ -163,7 +163,7 @@ export class AgentResponse {
 freeze(AgentResponse.prototype);
 
 const CALLS_UNREPORTED = 'the test reads `toolCalls`, but the agent does not report which tools it called';
-const ARGUMENTS_UNREAD = 'the test reads `arguments` of a call whose arguments could not be read';
+const ARGUMENTS_UNREAD = 'the test reads `arguments` of a call whose arguments are not known';
 
 // Returns a property whose value is not completely known. When a test reads it, this is an undecided claim, because what
 // the test concludes from the value is not known.

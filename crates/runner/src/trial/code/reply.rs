@@ -14,7 +14,7 @@ pub(super) fn reply(trace: &Trace, number: usize) -> Value {
             ("name".to_owned(), traced.call.name.as_str().into()),
             ("arguments".to_owned(), Value::from(&traced.call.input)),
         ];
-        if !traced.call.has_readable_arguments() {
+        if !traced.call.input.is_object() {
             call.push(("isUnread".to_owned(), true.into()));
         }
         if let Some(result) = &traced.result {

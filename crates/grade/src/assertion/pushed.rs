@@ -150,7 +150,8 @@ impl Pushed {
     }
 }
 
-/// Returns what is not known about a push to a place that is none of the remotes, so that nobody looked at it.
+/// Returns the reason why not every push is known: a call pushes to a path or URL that is not one of the remotes, and
+/// only these are inspected.
 pub(super) fn unseen_push(change: &RepositoryChange, trace: &Trace) -> Option<String> {
     let known = || [&change.before, &change.after].into_iter().flat_map(|state| &state.remotes);
     let is_known = |target: &str| known().any(|(name, remote)| name == target || remote.url == target);

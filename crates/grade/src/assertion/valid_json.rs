@@ -22,7 +22,7 @@ pub(crate) const ASSERTION: Assertion = Assertion::written("valid_json", |readin
 pub(super) const OPTIONAL_PATH: Field =
     Field::optional("path", "string", "Path of the file in the agent's working directory.").or("the answer");
 
-/// What is said of an answer with valid JSON in a block.
+/// Reason of the finding about an answer with valid JSON in a fenced block.
 const BLOCK: &str = "a fenced block of the answer is valid JSON";
 
 /// Check that a source is valid JSON, or is not.

@@ -252,8 +252,17 @@ impl Check {
         let broken = broken(&parts.whole.ending);
         match parts.of(self.about) {
             Some(evidence) => {
-                let finding = self.judge(evidence);
-                Finding { at: parts.position(self.about, finding.status, finding.at), ..finding }
+                let mut finding = self.judge(evidence);
+                finding.at = parts.position(self.about, finding.status, finding.at);
+                // Otherwise, a reason such as "was never called" is read as a statement about the whole trial.
+                if let Some(number) = parts.number(self.about)
+                    && parts.whole.trace.replies.len() > 1
+                    && finding.status != Status::Undecided
+                    && self.needs().is_empty()
+                {
+                    finding.reason.push_str(&format!(" (reply {number})"));
+                }
+                finding
             }
             None => {
                 let reason = match self.about {
@@ -530,15 +539,20 @@ impl<'e> Parts<'e> {
         Self { whole, replies: BTreeMap::new() }
     }
 
+    /// Returns the number of the reply to which `about` refers, or `None` if it refers to the whole trial.
+    fn number(&self, about: AssertionScope) -> Option<usize> {
+        match about {
+            AssertionScope::Trial => None,
+            AssertionScope::Reply(number) => Some(number),
+            AssertionScope::LastReply => Some(self.whole.trace.replies.len()),
+        }
+    }
+
     /// Returns the position in the whole trace of a finding about `about`, which has the position `at` in that part. An
     /// assertion about a reply that does not hold and has no position is at the end of the reply.
     fn position(&self, about: AssertionScope, status: Status, at: Option<Position>) -> Option<Position> {
         let trace = &self.whole.trace;
-        let number = match about {
-            AssertionScope::Trial => return at,
-            AssertionScope::Reply(number) => number,
-            AssertionScope::LastReply => trace.replies.len(),
-        };
+        let Some(number) = self.number(about) else { return at };
         let turns: Vec<usize> =
             (0..trace.turns.len()).filter(|turn| trace.turns[*turn].user_message == number).collect();
         let calls: Vec<usize> = turns.iter().flat_map(|turn| trace.turns[*turn].calls.iter().copied()).collect();
@@ -554,11 +568,7 @@ impl<'e> Parts<'e> {
 
     /// Returns the part to which `about` refers, or `None` if there is no such reply.
     pub(crate) fn of(&mut self, about: AssertionScope) -> Option<&Evidence> {
-        let number = match about {
-            AssertionScope::Trial => return Some(self.whole),
-            AssertionScope::Reply(number) => number,
-            AssertionScope::LastReply => self.whole.trace.replies.len(),
-        };
+        let Some(number) = self.number(about) else { return Some(self.whole) };
         let part = || {
             let trace = self.whole.trace.reply(number)?;
             let mut part = Evidence { trace, ..self.whole.clone() };

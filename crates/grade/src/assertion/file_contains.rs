@@ -115,6 +115,9 @@ impl Matcher for FileContains {
         let content = &self.content;
         let Some(file) = &self.file else {
             let answer = evidence.trace.answer.as_deref();
+            if !self.is_wanted && model::text::is_blank(answer.unwrap_or_default()) {
+                return Ok(Verdict::undecided("the agent gave no answer").place(content.place()));
+            }
             let actual = answer.map_or_else(|| "no answer".to_owned(), format::quoted);
             let found = content.find(answer.unwrap_or_default())?;
             let hint = answer.filter(|_| found.is_none()).and_then(|answer| content.lookalike(answer));
@@ -288,6 +291,6 @@ mod tests {
         let in_answer = json!({"id": "a", "type": "file_not_contains", "contains": "todo", "text": "Nothing is left"});
         let finding = judged(&in_answer, &EvidenceBuilder::new().answer("A TODO.").evidence());
         assert_eq!((finding.status, finding.title.as_deref()), (Status::Unmet, Some("Nothing is left")));
-        assert_eq!(judged(&in_answer, &EvidenceBuilder::new().evidence()).status, Status::Met);
+        assert_eq!(judged(&in_answer, &EvidenceBuilder::new().evidence()).status, Status::Undecided);
     }
 }

@@ -354,7 +354,7 @@ fn implicit_findings_come_last_and_have_no_location() {
 }
 
 #[test]
-fn a_finding_about_a_reply_has_its_position_in_the_whole_conversation() {
+fn a_finding_about_a_reply_names_it_and_has_its_position_in_the_whole_conversation() {
     let user = |index: usize| model::Step::UserMessage { index, of: 2, text: "Go on.".into() };
     let call = |id: &str, message: &str| {
         model::Step::ToolCall(model::ToolCall::new(id, "Bash", json!({"command": "ls"}), message))
@@ -368,11 +368,13 @@ fn a_finding_about_a_reply_has_its_position_in_the_whole_conversation() {
     };
     let steps = [user(1), call("a", "m1"), call("b", "m2"), finished(), user(2), call("c", "m3"), finished()];
     let evidence = Evidence { trace: model::Trace::of(&steps), ..EvidenceBuilder::new().evidence() };
-    let position = |assertion: Value, about: AssertionScope| {
+    let found = |assertion: Value, about: AssertionScope| {
         let mut case = case(&[assertion]);
         case.assertions[0].about = about;
-        let at = grade(&compile(&case, &Context::default()).0, &evidence).remove(0).at;
-        at.map(|Position { turn, call }| (turn, call))
+        grade(&compile(&case, &Context::default()).0, &evidence).remove(0)
+    };
+    let position = |assertion: Value, about: AssertionScope| {
+        found(assertion, about).at.map(|Position { turn, call }| (turn, call))
     };
     let refused = json!({"id": "a", "type": "no_tool_called", "tool": "Bash"});
     assert_eq!(position(refused.clone(), AssertionScope::Trial), Some((Some(0), Some(0))));
@@ -381,6 +383,11 @@ fn a_finding_about_a_reply_has_its_position_in_the_whole_conversation() {
     let unsaid = json!({"id": "a", "type": "contains", "text": "goodbye"});
     assert_eq!(position(unsaid.clone(), AssertionScope::Trial), None);
     assert_eq!(position(unsaid, AssertionScope::Reply(1)), Some((Some(1), None)), "the end of the reply");
+    let not_called = json!({"id": "a", "type": "no_tool_called", "tool": "Edit"});
+    let reason = |about: AssertionScope| found(not_called.clone(), about).reason;
+    assert_eq!(reason(AssertionScope::Reply(1)), "no `Edit` call among 2 tool calls (reply 1)");
+    assert_eq!(reason(AssertionScope::LastReply), "no `Edit` call among 1 tool call (reply 2)");
+    assert_eq!(reason(AssertionScope::Trial), "no `Edit` call among 3 tool calls");
 }
 
 #[test]

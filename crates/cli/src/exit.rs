@@ -51,7 +51,7 @@ const MEANINGS: [(u8, &str, &str); 6] = [
 ];
 
 /// Exit codes of other commands where they differ from those of `run`.
-const COMMANDS: [(&str, u8, &str); 27] = [
+const COMMANDS: [(&str, u8, &str); 28] = [
     ("audit", FAILED, "a test cannot fail, or the score is below `--min-score`"),
     ("audit", INCOMPLETE, "a case could not be audited"),
     (
@@ -78,6 +78,11 @@ const COMMANDS: [(&str, u8, &str); 27] = [
     ("continue", NOTHING, "no run is in the queue"),
     ("discover", NOTHING, "the sources contain no facts"),
     ("docs", NOTHING, "no page contains the words"),
+    (
+        "doctor",
+        INCOMPLETE,
+        "no run can work: the configuration has an error, the record cannot be written, or no sandbox can be created",
+    ),
     ("doctor", BUG, "a self-test failed"),
     ("gen", INCOMPLETE, "no test was admitted, or one could not be tried"),
     ("gen", NOTHING, "nothing is known about the agent, or its session left nothing to check"),

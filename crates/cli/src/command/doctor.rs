@@ -20,8 +20,8 @@ use crate::global::Global;
 use crate::place;
 use crate::terminal::Terminal;
 use crate::{exit, machine};
-use session::Session;
 use session::overrides::Overrides;
+use session::{Session, shown};
 
 /// Arguments of `doctor`.
 #[derive(Debug, clap::Args)]
@@ -46,6 +46,9 @@ pub struct DoctorArgs {
 /// Kinds of findings that test this program itself, with the examples of the assertions and of the operators.
 const SELF_TEST: &str = "self-test";
 const OPERATOR: &str = "operator";
+const CONFIGURATION: &str = "config";
+const RECORD: &str = "record";
+const SANDBOX: &str = "sandbox";
 
 /// The sandbox kind that is a plain directory on this machine.
 const LOCAL: &str = "local";
@@ -69,6 +72,11 @@ impl Finding {
     fn tests_itself(&self) -> bool {
         matches!(self.kind, SELF_TEST | OPERATOR)
     }
+
+    /// Returns `true` for what every run needs.
+    fn is_needed(&self) -> bool {
+        matches!(self.kind, CONFIGURATION | RECORD) || (self.kind == SANDBOX && self.name == LOCAL)
+    }
 }
 
 /// Checks the machine.
@@ -88,6 +96,7 @@ pub fn run(global: &Global, args: &DoctorArgs, terminal: &Terminal) -> Result<Ex
     let session = place::open(global, &[])?;
     let settings = session.settings(&session.resolve(&Overrides::default())?);
     findings.extend(isolation(&host, &settings));
+    findings.extend(configuration(&session));
     findings.push(record(&session));
     findings.extend(own_agents(&settings));
     findings.extend(models(&settings));
@@ -98,7 +107,14 @@ pub fn run(global: &Global, args: &DoctorArgs, terminal: &Terminal) -> Result<Ex
         findings.extend(operator_self_test());
     }
     // A missing agent does not mean that the machine is broken; a failing self-test is a bug.
-    let broken = findings.iter().any(|found| found.tests_itself() && !found.ready);
+    let missing = || findings.iter().filter(|found| !found.ready);
+    let code = if missing().any(Finding::tests_itself) {
+        exit::BUG
+    } else if missing().any(Finding::is_needed) {
+        exit::INCOMPLETE
+    } else {
+        exit::PASSED
+    };
     if args.json {
         let rows: Vec<_> = findings
             .iter()
@@ -110,7 +126,7 @@ pub fn run(global: &Global, args: &DoctorArgs, terminal: &Terminal) -> Result<Ex
     } else {
         terminal.out(&draw(&in_short(findings), terminal));
     }
-    Ok(ExitCode::from(if broken { exit::BUG } else { exit::PASSED }))
+    Ok(ExitCode::from(code))
 }
 
 async fn agents(host: &Host) -> Vec<Finding> {
@@ -136,7 +152,11 @@ async fn git(host: &Host) -> Finding {
         }
         None => None,
     };
-    let hints = if version.is_none() { vec!["install git: sandboxes are repositories".to_owned()] } else { Vec::new() };
+    let hints = if version.is_none() {
+        vec!["install git: trials whose agent works in a repository need it".to_owned()]
+    } else {
+        Vec::new()
+    };
     Finding { kind: "tool", name: "git".into(), ready: version.is_some(), about: version.into_iter().collect(), hints }
 }
 
@@ -151,7 +171,7 @@ async fn containment(host: &Host) -> Finding {
         session::steering(&host.temp).into_iter().map(|(what, help)| format!("{what}: {help}")).collect();
     let unusable = sandbox::SandboxFactory::open(LOCAL, host).err();
     hints.extend(unusable.as_ref().map(|error| format!("{error}; TMPDIR selects another directory")));
-    Finding { kind: "sandbox", name: LOCAL.into(), ready: ready && unusable.is_none(), about: vec![about], hints }
+    Finding { kind: SANDBOX, name: LOCAL.into(), ready: ready && unusable.is_none(), about: vec![about], hints }
 }
 
 /// Checks which sandbox kinds work on this machine with the project's settings, and what each one guarantees.
@@ -172,7 +192,7 @@ fn isolation(host: &Host, settings: &runner::Settings) -> Vec<Finding> {
 fn held(kind: &dyn SandboxKind, host: &Host, options: &SandboxOptions) -> Finding {
     let engine = kind.engine(host, options);
     let mut about: Vec<String> = engine.iter().filter_map(|engine| engine.found.clone()).collect();
-    let of_kind = |ready, about, hints| Finding { kind: "sandbox", name: kind.name().into(), ready, about, hints };
+    let of_kind = |ready, about, hints| Finding { kind: SANDBOX, name: kind.name().into(), ready, about, hints };
     if let Some(engine) = &engine
         && let Some(reason) = engine.problem.as_ref().or(engine.missing.as_ref())
     {
@@ -300,12 +320,19 @@ fn prices() -> Vec<Finding> {
     vendors.into_iter().filter_map(finding).collect()
 }
 
+/// Checks the configuration, if there is one.
+fn configuration(session: &Session) -> Option<Finding> {
+    let name = shown(session.project.file.as_ref()?, &session.cwd);
+    let ready = !session.diagnostics.iter().any(Diagnostic::is_error);
+    let hints = session.diagnostics.iter().map(ToString::to_string).collect();
+    Some(Finding { kind: CONFIGURATION, name, ready, about: Vec::new(), hints })
+}
+
 fn record(session: &Session) -> Finding {
     let about = session.state.shown(&session.cwd);
-    let mut hints = session.diagnostics.iter().map(ToString::to_string).collect::<Vec<_>>();
     let unusable = session.find_store().err().map(|error| error.to_string()).or_else(|| unwritable(&session.state));
-    hints.extend(unusable);
-    Finding { kind: "record", name: "runs".into(), ready: hints.is_empty(), about: vec![about], hints }
+    let hints: Vec<_> = unusable.into_iter().collect();
+    Finding { kind: RECORD, name: "runs".into(), ready: hints.is_empty(), about: vec![about], hints }
 }
 
 /// Returns the reason why a run could not be recorded, if the record is a file.

@@ -62,6 +62,25 @@ fn doctor_reports_readiness_and_runs_the_self_test() {
 }
 
 #[test]
+fn doctor_ends_with_3_if_no_run_can_work() {
+    let project = empty();
+    let ready = |ran: &Ran, kind: &str| {
+        let rows = ran.json();
+        let row = rows.as_array().unwrap().iter().find(|row| row["kind"] == kind).cloned();
+        row.map(|row| (row["ready"].as_bool().unwrap(), row["hints"].to_string()))
+    };
+    project.write("trialrun.yaml", "trails: 3\n").write("state", "a file");
+    let ran = project.run(&["doctor", "--json"]).exits(3);
+    let hint = "[\"trialrun.yaml:1:1: unknown key `trails` in the configuration\"]".to_owned();
+    assert_eq!(ready(&ran, "config"), Some((false, hint)));
+    assert_eq!(ready(&ran, "record"), Some((true, "[]".into())));
+    project.write("trialrun.yaml", "defaults: { trials: 3 }\n");
+    assert_eq!(ready(&project.run(&["doctor", "--json"]).exits(0), "config"), Some((true, "[]".into())));
+    let ran = project.run(&["doctor", "--json", "--state", "state/runs"]).exits(3);
+    assert_eq!(ready(&ran, "record").map(|(ready, _)| ready), Some(false));
+}
+
+#[test]
 fn config_shows_the_layer_of_each_setting() {
     let project = demo();
     project.write(

@@ -304,8 +304,8 @@ fn next_steps(args: &InitArgs, files: &[(PathBuf, String)]) -> String {
     }
 }
 
-const REAL_AGENT: &str = "Then remove the lines `agent:` and `model:` from the scenario and set a real agent in trialrun.yaml;\n\
-                          `trialrun doctor` shows which agents are ready.\n";
+const REAL_AGENT: &str = "Then remove the lines `agent:` and `model:` from the scenario, which then runs Claude Code, or name another\n\
+                          agent in trialrun.yaml; `trialrun doctor` shows which agents are ready.\n";
 
 const REAL_AGENT_AND_EVALS: &str = "Then remove `agent` and `model` from the scenario and from evals.json; trialrun.yaml names the real agent, and\n\
                                     `trialrun doctor` shows which agents are ready.\n";
@@ -443,14 +443,15 @@ fn config(args: &InitArgs) -> String {
     if args.template() == Template::Code {
         text.push_str("agent: custom:agent.ts # a placeholder; `trialrun list --agents` lists all agents\n");
     }
-    if args.template() != Template::Code || args.model.is_some() || args.permission_mode.is_some() {
+    if args.template() == Template::Scenario {
+        text.push_str("# agent: codex # or opencode, chat; tests that name no agent use claude-code\n");
+    }
+    if args.template() == Template::Skill || args.model.is_some() || args.permission_mode.is_some() {
         text.push_str("defaults:\n");
     }
-    match args.template() {
-        Template::Scenario if !has_skills(args) => text.push_str("  agent: chat # or claude-code\n"),
-        // Skills and their evaluations need a real agent. The first scenario selects `chat` with a scripted model.
-        Template::Scenario | Template::Skill => text.push_str("  agent: claude-code # or codex, opencode, chat\n"),
-        Template::Code => {}
+    if args.template() == Template::Skill {
+        // The first scenario selects `chat` with a scripted model.
+        text.push_str("  agent: claude-code # or codex, opencode, chat\n");
     }
     if let Some(model) = &args.model {
         text.push_str(&format!("  model: {}\n", quoted(model)));
@@ -459,12 +460,6 @@ fn config(args: &InitArgs) -> String {
         text.push_str(&format!("  permission_mode: {mode}\n"));
     }
     text
-}
-
-/// Returns `true` if the project has skills already.
-fn has_skills(args: &InitArgs) -> bool {
-    let skills = std::fs::read_dir(args.dir.join(args.skills_dir())).into_iter().flatten().flatten();
-    skills.into_iter().any(|entry| entry.path().join("SKILL.md").is_file())
 }
 
 fn write(path: &Path, content: &str) -> Result<(), CliError> {

@@ -11,8 +11,8 @@ use session::{Session, shown};
 
 /// File that is created if the project has no configuration.
 const FILE: &str = "trialrun.yaml";
-/// Agents that `init` writes as a stand-in.
-const STAND_INS: [&str; 2] = ["chat", "custom:agent.ts"];
+/// Agent that `init` writes as a stand-in.
+const STAND_IN: &str = "custom:agent.ts";
 
 /// Makes an address the project's default agent if the project has none, or only the stand-in that `init` wrote.
 /// Returns a note about the change; `None` if the configuration stays unchanged.
@@ -20,9 +20,7 @@ pub(super) fn add_agent(agent: &str, context: &Session) -> Result<Option<String>
     let agent = address(agent);
     let is_address = agent.starts_with("http://") || agent.starts_with("https://");
     let default = context.project.defaults.agent.as_ref();
-    if !is_address
-        || default.is_some_and(|set| address(&set.value) == agent || !STAND_INS.contains(&set.value.as_str()))
-    {
+    if !is_address || default.is_some_and(|set| address(&set.value) == agent || set.value != STAND_IN) {
         return Ok(None);
     }
     let file = context.project.file.clone().unwrap_or_else(|| context.cwd.join(FILE));

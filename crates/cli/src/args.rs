@@ -282,10 +282,16 @@ mod tests {
 
     #[test]
     fn a_misspelt_command_suggests_one_that_the_help_lists() {
-        for (typed, suggested) in
-            [("rn", Some("'run'")), ("doctr", Some("'doctor'")), ("lint", Some("'check'")), ("xyzzy", None)]
-        {
+        for (typed, suggested) in [
+            ("rn", Some("'run'")),
+            ("doctr", Some("'doctor'")),
+            ("lint", Some("'check'")),
+            ("runs", Some("'history'")),
+            ("xyzzy", None),
+            ("version", None),
+        ] {
             let error = Args::read(&["trialrun", typed].map(Into::into)).unwrap_err().to_string();
+            assert!(!error.contains("\n\n\n"), "{error}");
             assert_eq!(error.contains("similar subcommand"), suggested.is_some(), "{error}");
             assert!(suggested.is_none_or(|name| error.contains(name)) && !error.contains("runtimes"), "{error}");
         }

@@ -3,16 +3,33 @@
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 /// Commands of other tools, and what is the like here.
-const COMMANDS_ELSEWHERE: [(&str, &str); 9] = [
+const COMMANDS_ELSEWHERE: [(&str, &str); 26] = [
+    ("bench", "run"),
     ("clean", "prune"),
+    ("create", "init"),
+    ("dashboard", "view"),
     ("eval", "run"),
+    ("exec", "run"),
     ("generate", "gen"),
+    ("inspect", "show"),
+    ("jobs", "history"),
     ("lint", "check"),
+    ("log", "show"),
+    ("logs", "show"),
     ("ls", "list"),
+    ("new", "init"),
     ("open", "view"),
     ("results", "report"),
+    ("retry", "rerun"),
+    ("runs", "history"),
+    ("score", "regrade"),
+    ("setup", "init"),
+    ("start", "run"),
+    ("summary", "status"),
     ("test", "run"),
     ("tests", "run"),
+    ("ui", "view"),
+    ("watch", "run --watch"),
 ];
 
 /// Options of other tools, and what is the like here.
@@ -170,6 +187,8 @@ pub(super) fn with_suggestion(
         }
         _ => None,
     };
+    // It is about a name that clap would suggest.
+    error.remove(ContextKind::Suggested);
     match near {
         Some(near) => error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(vec![near])),
         None => error.remove(ContextKind::SuggestedSubcommand),
